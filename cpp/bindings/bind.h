@@ -1,0 +1,66 @@
+// What the bindings share: one function a core, text and byte arguments without copies, statuses as Python errors.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fastcompress/common/bytes.h"
+#include "fastcompress/common/status.h"
+#include "fastcompress/pretokenizer/pretokenizer.h"
+
+namespace fastcompress::bindings {
+
+namespace py = pybind11;
+
+void bind_pretokenizer(py::module_& m);
+void bind_bpe(py::module_& m);
+
+// Raises the class of fastcompress.errors that a status stands for.
+[[noreturn]] void raise(const Status& status);
+
+// Runs body() with the GIL released and returns its result. No Python object may be touched inside.
+template <class Body>
+auto without_gil(const Body& body) {
+    const py::gil_scoped_release unlocked;
+    return body();
+}
+
+// The named pattern, or a ConfigError that lists the names.
+pretokenizer::Pattern parse_pattern(std::string_view name);
+
+// The bytes of a str (as UTF-8) or of any bytes-like object, for as long as the TextView lives. ASCII strings and bytes are not
+// copied. A lone surrogate in a str becomes U+FFFD and a surrogate pair its character, as in tiktoken. Built and destroyed with
+// the GIL held; bytes() may be read without it.
+class TextView {
+  public:
+    explicit TextView(py::handle text);
+    Bytes bytes() const { return bytes_; }
+
+  private:
+    py::object owner_;
+    py::buffer_info buffer_;
+    Bytes bytes_;
+};
+
+inline Bytes bytes_of(const py::bytes& bytes) { return as_bytes(static_cast<std::string_view>(bytes)); }
+
+inline py::bytes to_py_bytes(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Hands a vector to NumPy without a copy.
+template <class T>
+py::array_t<T> to_array(std::vector<T> values) {
+    auto owned = std::make_unique<std::vector<T>>(std::move(values));
+    const T* data = owned->data();
+    const auto size = static_cast<py::ssize_t>(owned->size());
+    py::capsule owner(owned.get(), [](void* vector) { delete static_cast<std::vector<T>*>(vector); });
+    owned.release();
+    return py::array_t<T>(size, data, owner);
+}
+
+}  // namespace fastcompress::bindings

@@ -1,0 +1,207 @@
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "bind.h"
+#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/trainer.h"
+#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/common/parallel.h"
+#include "fastcompress/common/sha256.h"
+
+namespace fastcompress::bindings {
+namespace {
+
+using bpe::Merge;
+using bpe::TokenId;
+using bpe::Vocabulary;
+using Specials = std::vector<std::pair<std::string, TokenId>>;
+
+template <class T>
+T value_or_raise(Result<T> result) {
+    if (!result.ok()) raise(result.status());
+    return std::move(*result);
+}
+
+std::vector<bpe::SpecialToken> to_special_tokens(const Specials& specials) {
+    std::vector<bpe::SpecialToken> tokens;
+    for (const auto& [text, id] : specials) tokens.push_back({text, id});
+    return tokens;
+}
+
+Vocabulary from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, std::string_view pattern,
+                      const Specials& specials) {
+    bpe::VocabularySpec spec;
+    spec.order = bpe::MergeOrder::kRanks;
+    spec.pattern = parse_pattern(pattern);
+    spec.special_tokens = to_special_tokens(specials);
+    for (const auto& [token, id] : ranks) {
+        if (id >= bpe::kMaxVocabularySize) raise(invalid_argument("rank " + std::to_string(id) + " is out of range"));
+        if (id >= spec.tokens.size()) spec.tokens.resize(id + 1);
+        if (!spec.tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
+        spec.tokens[id] = std::string(token);
+    }
+    return value_or_raise(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+}
+
+Vocabulary parse(const py::bytes& blob) {
+    const Bytes bytes = bytes_of(blob);
+    return value_or_raise(without_gil([&] { return Vocabulary::parse(bytes); }));
+}
+
+size_t num_threads_or_default(std::optional<size_t> num_threads) {
+    return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
+}
+
+void check_size(Bytes text) {
+    if (text.size() > bpe::kMaxTextBytes) {
+        raise(invalid_argument("a text of " + std::to_string(text.size()) + " bytes is too long for one call; split it below " +
+                               std::to_string(bpe::kMaxTextBytes)));
+    }
+}
+
+py::array_t<TokenId> encode(const Vocabulary& vocabulary, py::handle text) {
+    const TextView view(text);
+    check_size(view.bytes());
+    return to_array(without_gil([&] {
+        std::vector<TokenId> tokens;
+        bpe::Scratch scratch;
+        bpe::encode(vocabulary, view.bytes(), scratch, tokens);
+        return tokens;
+    }));
+}
+
+// The views keep every text alive and readable while the GIL is released.
+std::vector<TextView> views_of(const py::sequence& texts) {
+    std::vector<TextView> views;
+    views.reserve(texts.size());
+    for (const py::handle text : texts) {
+        views.emplace_back(text);
+        check_size(views.back().bytes());
+    }
+    return views;
+}
+
+std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
+    std::vector<Bytes> bytes;
+    bytes.reserve(views.size());
+    for (const TextView& view : views) bytes.push_back(view.bytes());
+    return bytes;
+}
+
+py::tuple encode_batch(const Vocabulary& vocabulary, const py::sequence& texts, std::optional<size_t> num_threads) {
+    const std::vector<TextView> views = views_of(texts);
+    const std::vector<Bytes> bytes = bytes_of(views);
+    bpe::EncodedBatch batch = without_gil(
+        [&] { return bpe::encode_batch(vocabulary, bytes, num_threads_or_default(num_threads)); });
+    return py::make_tuple(to_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+using TokenArray = py::array_t<TokenId, py::array::c_style>;
+
+py::bytes decode(const Vocabulary& vocabulary, const TokenArray& tokens) {
+    const std::span<const TokenId> ids(tokens.data(), static_cast<size_t>(tokens.size()));
+    return to_py_bytes(value_or_raise(without_gil([&] { return bpe::decode(vocabulary, ids); })));
+}
+
+py::array_t<int64_t> token_lengths(const Vocabulary& vocabulary) {
+    std::vector<int64_t> lengths(vocabulary.size());
+    for (TokenId id = 0; id < lengths.size(); ++id) lengths[id] = static_cast<int64_t>(vocabulary.token_bytes(id).size());
+    return to_array(std::move(lengths));
+}
+
+py::bytes token_bytes(const Vocabulary& vocabulary, TokenId id) {
+    if (id >= vocabulary.size()) {
+        raise(invalid_data("token id " + std::to_string(id) + " is out of range: the vocabulary has " +
+                           std::to_string(vocabulary.size()) + " ids"));
+    }
+    return to_py_bytes(vocabulary.token_bytes(id));
+}
+
+py::array_t<TokenId> merges(const Vocabulary& vocabulary) {
+    py::array_t<TokenId> rows({static_cast<py::ssize_t>(vocabulary.merges().size()), py::ssize_t{3}});
+    auto cells = rows.mutable_unchecked<2>();
+    for (py::ssize_t i = 0; i < cells.shape(0); ++i) {
+        const Merge& merge = vocabulary.merges()[static_cast<size_t>(i)];
+        cells(i, 0) = merge.left;
+        cells(i, 1) = merge.right;
+        cells(i, 2) = merge.result;
+    }
+    return rows;
+}
+
+// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
+class Trainer {
+  public:
+    explicit Trainer(std::string_view pattern) : pattern_(parse_pattern(pattern)) {}
+
+    void add_texts(const py::sequence& texts, std::optional<size_t> num_threads) {
+        const std::vector<TextView> views = views_of(texts);
+        const std::vector<Bytes> bytes = bytes_of(views);
+        without_gil([&] {
+            counts_.add(bpe::count_pretokens(bytes, pattern_, num_threads_or_default(num_threads)));
+            return 0;
+        });
+    }
+
+    // The vocabulary of up to num_merges merges: bytes 0 to 255, merges from 256 on, then the special tokens.
+    Vocabulary train(size_t num_merges, const std::vector<std::string>& specials,
+                     const std::function<bool(size_t)>& progress) const {
+        const auto locked_progress = [&](size_t done) {
+            const py::gil_scoped_acquire locked;
+            return progress(done);
+        };
+        return value_or_raise(without_gil([&] {
+            bpe::VocabularySpec spec;
+            spec.pattern = pattern_;
+            spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
+            spec.tokens = bpe::tokens_of_merges(spec.merges);
+            for (const std::string& text : specials) {
+                spec.special_tokens.push_back({text, static_cast<TokenId>(spec.tokens.size() + spec.special_tokens.size())});
+            }
+            return Vocabulary::make(std::move(spec));
+        }));
+    }
+
+    size_t num_distinct() const { return counts_.size(); }
+    int64_t num_pretokens() const { return counts_.total(); }
+
+  private:
+    pretokenizer::Pattern pattern_;
+    bpe::PretokenCounts counts_;
+};
+
+}  // namespace
+
+void bind_bpe(py::module_& m) {
+    py::module_ sub = m.def_submodule("bpe");
+    py::class_<Vocabulary>(sub, "Vocabulary")
+        .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
+        .def_static("parse", &parse, py::arg("blob"))
+        .def("serialize", [](const Vocabulary& v) { return to_py_bytes(v.serialize()); })
+        .def("encode", &encode, py::arg("text"))
+        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"))
+        .def("decode", &decode, py::arg("tokens").noconvert())
+        .def("token_bytes", &token_bytes, py::arg("id"))
+        .def("token_lengths", &token_lengths)
+        .def("merges", &merges)
+        .def_property_readonly("size", &Vocabulary::size)
+        .def_property_readonly("is_ranks", [](const Vocabulary& v) { return v.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly("pattern",
+                               [](const Vocabulary& v) { return std::string(pretokenizer::info(v.pattern()).name); })
+        .def_property_readonly("special_tokens", [](const Vocabulary& v) {
+            py::dict ids;
+            for (const auto& special : v.special_tokens()) ids[py::str(special.text)] = special.id;
+            return ids;
+        });
+    py::class_<Trainer>(sub, "Trainer")
+        .def(py::init<std::string_view>(), py::arg("pattern"))
+        .def("add_texts", &Trainer::add_texts, py::arg("texts"), py::arg("num_threads"))
+        .def("train", &Trainer::train, py::arg("num_merges"), py::arg("special_tokens"), py::arg("progress"))
+        .def_property_readonly("num_distinct", &Trainer::num_distinct)
+        .def_property_readonly("num_pretokens", &Trainer::num_pretokens);
+}
+
+}  // namespace fastcompress::bindings

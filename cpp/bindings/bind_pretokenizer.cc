@@ -1,0 +1,43 @@
+#include <pybind11/stl.h>
+
+#include "bind.h"
+#include "fastcompress/pretokenizer/char_class.h"
+#include "fastcompress/pretokenizer/pretokenizer.h"
+
+namespace fastcompress::bindings {
+namespace {
+
+py::array_t<uint64_t> split_ends(py::handle text, std::string_view pattern) {
+    const TextView view(text);
+    const pretokenizer::Pattern parsed = parse_pattern(pattern);
+    return to_array(without_gil([&] {
+        std::vector<uint64_t> ends;
+        uint64_t end = 0;
+        pretokenizer::for_each_pretoken(parsed, view.bytes(), [&](Bytes pretoken) {
+            end += pretoken.size();
+            ends.push_back(end);
+        });
+        return ends;
+    }));
+}
+
+}  // namespace
+
+pretokenizer::Pattern parse_pattern(std::string_view name) {
+    if (const auto pattern = pretokenizer::pattern_from_name(name)) return *pattern;
+    std::string known;
+    for (const auto& info : pretokenizer::patterns()) known += (known.empty() ? "" : ", ") + std::string(info.name);
+    raise(invalid_argument("unknown pattern '" + std::string(name) + "'; the named patterns are " + known));
+}
+
+void bind_pretokenizer(py::module_& m) {
+    py::module_ sub = m.def_submodule("pretokenizer");
+    py::dict patterns;
+    for (const auto& info : pretokenizer::patterns()) patterns[py::str(info.name)] = py::str(info.regex);
+    sub.attr("PATTERNS") = patterns;
+    sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(pretokenizer::kUnicodeVersion));
+    sub.def("split_ends", &split_ends, py::arg("text"), py::arg("pattern"),
+            "The byte offset at which each pretoken of a text ends: uint64[n].");
+}
+
+}  // namespace fastcompress::bindings

@@ -1,0 +1,181 @@
+#include "fastcompress/bpe/vocabulary.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/common/sha256.h"
+
+namespace fastcompress::bpe {
+namespace {
+
+std::string name_of(TokenId id) { return "token " + std::to_string(id); }
+
+size_t table_size(size_t max_entries) { return std::bit_ceil(std::max<size_t>(8, 2 * max_entries)); }
+
+}  // namespace
+
+PairTable::PairTable(size_t max_entries) : slots_(table_size(max_entries)), mask_(slots_.size() - 1) {}
+
+bool PairTable::insert(TokenId left, TokenId right, Entry entry) {
+    const uint64_t key = uint64_t{left} << 32 | right;
+    size_t i = mix64(key) & mask_;
+    while (slots_[i].key != kEmpty) {
+        if (slots_[i].key == key) return false;
+        i = (i + 1) & mask_;
+    }
+    slots_[i] = {key, entry};
+    return true;
+}
+
+Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
+    Vocabulary vocabulary;
+    vocabulary.spec_ = std::move(spec);
+    if (auto error = vocabulary.lay_out_tokens()) return *error;
+    if (auto error = vocabulary.index_merges()) return *error;
+    vocabulary.index_whole_pretokens();
+    return vocabulary;
+}
+
+// Moves the tokens' bytes into one arena, adds the special tokens, and indexes spellings.
+std::optional<Status> Vocabulary::lay_out_tokens() {
+    std::vector<std::string>& tokens = spec_.tokens;
+    size_t num_ids = tokens.size();
+    for (const SpecialToken& special : spec_.special_tokens) num_ids = std::max(num_ids, size_t{special.id} + 1);
+    if (num_ids > kMaxVocabularySize) {
+        return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) + " ids, not " +
+                                std::to_string(num_ids));
+    }
+    tokens.resize(num_ids);
+
+    std::vector<const SpecialToken*> special_of(num_ids, nullptr);
+    for (const SpecialToken& special : spec_.special_tokens) {
+        if (special.text.empty()) return invalid_argument("special " + name_of(special.id) + " has an empty text");
+        if (!tokens[special.id].empty() || special_of[special.id]) {
+            return invalid_argument("special token '" + special.text + "' has the id " + std::to_string(special.id) +
+                                    ", which another token has");
+        }
+        special_of[special.id] = &special;
+    }
+    size_t num_bytes = 0;
+    for (size_t id = 0; id < num_ids; ++id) num_bytes += special_of[id] ? special_of[id]->text.size() : tokens[id].size();
+    if (num_bytes > 0xffffffffu) return invalid_argument("the tokens spell over 4 GiB together");
+    arena_.reserve(num_bytes);
+    offsets_.assign(1, 0);
+    offsets_.reserve(num_ids + 1);
+    for (size_t id = 0; id < num_ids; ++id) {
+        const Bytes bytes = as_bytes(special_of[id] ? std::string_view(special_of[id]->text) : tokens[id]);
+        arena_.insert(arena_.end(), bytes.begin(), bytes.end());
+        offsets_.push_back(static_cast<uint32_t>(arena_.size()));
+    }
+    tokens = {};
+
+    spellings_.assign(table_size(num_ids), kNoToken);
+    spellings_mask_ = spellings_.size() - 1;
+    byte_tokens_.fill(kNoToken);
+    for (TokenId id = 0; id < num_ids; ++id) {
+        const Bytes bytes = token_bytes(id);
+        if (special_of[id] || bytes.empty()) continue;
+        size_t i = hash_bytes(bytes) & spellings_mask_;
+        while (spellings_[i] != kNoToken && !std::ranges::equal(token_bytes(spellings_[i]), bytes)) {
+            i = (i + 1) & spellings_mask_;
+        }
+        if (spellings_[i] == kNoToken) {
+            spellings_[i] = id;
+            if (bytes.size() == 1) byte_tokens_[bytes[0]] = id;
+        } else if (spec_.order == MergeOrder::kRanks || bytes.size() == 1) {
+            return invalid_argument(name_of(spellings_[i]) + " and " + name_of(id) + " have the same bytes");
+        }  // merges may learn a string twice, from two different pairs
+    }
+    for (size_t byte = 0; byte < 256; ++byte) {
+        if (byte_tokens_[byte] == kNoToken) {
+            return invalid_argument("no token is the single byte " + std::to_string(byte) +
+                                    "; a vocabulary needs all 256 to encode every text");
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Status> Vocabulary::index_merges() {
+    if (spec_.order == MergeOrder::kRanks) {
+        if (!spec_.merges.empty()) return invalid_argument("a vocabulary ordered by ranks lists no merges");
+        for (TokenId id = 0; id < size(); ++id) {
+            if (token_bytes(id).size() > kMaxRankTokenBytes) {
+                return invalid_argument(name_of(id) + " has " + std::to_string(token_bytes(id).size()) +
+                                        " bytes; tokens of a rank file have at most " + std::to_string(kMaxRankTokenBytes));
+            }
+        }
+        index_rank_pairs();
+        return std::nullopt;
+    }
+    pairs_ = PairTable(spec_.merges.size());
+    std::vector<bool> is_special(size(), false);
+    for (const SpecialToken& special : spec_.special_tokens) is_special[special.id] = true;
+    for (uint32_t rank = 0; rank < spec_.merges.size(); ++rank) {
+        const Merge merge = spec_.merges[rank];
+        const std::string which = "merge " + std::to_string(rank);
+        for (const TokenId id : {merge.left, merge.right, merge.result}) {
+            if (id >= size() || is_special[id] || token_bytes(id).empty()) {
+                return invalid_argument(which + " names " + name_of(id) + ", which is no ordinary token");
+            }
+        }
+        const Bytes left = token_bytes(merge.left);
+        const Bytes right = token_bytes(merge.right);
+        const Bytes result = token_bytes(merge.result);
+        if (result.size() != left.size() + right.size() || !std::ranges::equal(left, result.first(left.size())) ||
+            !std::ranges::equal(right, result.last(right.size()))) {
+            return invalid_argument(which + " does not spell its result, " + name_of(merge.result));
+        }
+        if (!pairs_.insert(merge.left, merge.right, {rank, merge.result})) {
+            return invalid_argument(which + " merges the same pair as an earlier one");
+        }
+    }
+    return std::nullopt;
+}
+
+// Every way to cut a token into two tokens is a pair that merges into it.
+void Vocabulary::index_rank_pairs() {
+    std::vector<Merge> found;
+    for (const TokenId id : spellings_) {
+        if (id == kNoToken) continue;
+        const Bytes bytes = token_bytes(id);
+        for (size_t cut = 1; cut < bytes.size(); ++cut) {
+            const TokenId left = find_spelling(bytes.first(cut));
+            if (left == kNoToken) continue;
+            const TokenId right = find_spelling(bytes.subspan(cut));
+            if (right != kNoToken) found.push_back({left, right, id});
+        }
+    }
+    pairs_ = PairTable(found.size());
+    for (const Merge& merge : found) pairs_.insert(merge.left, merge.right, {merge.result, merge.result});
+}
+
+void Vocabulary::index_whole_pretokens() {
+    is_whole_.assign(size(), spec_.order == MergeOrder::kRanks);
+    if (spec_.order == MergeOrder::kRanks) return;
+    Scratch scratch;
+    std::vector<TokenId> ids;
+    for (const TokenId id : spellings_) {
+        if (id == kNoToken) continue;
+        ids.clear();
+        encode_by_merges(*this, token_bytes(id), scratch, ids);
+        is_whole_[id] = ids.size() == 1 && ids[0] == id;
+    }
+}
+
+TokenId Vocabulary::find_spelling(Bytes bytes) const {
+    for (size_t i = hash_bytes(bytes) & spellings_mask_; spellings_[i] != kNoToken; i = (i + 1) & spellings_mask_) {
+        const Bytes found = token_bytes(spellings_[i]);
+        if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) {
+            return spellings_[i];
+        }
+    }
+    return kNoToken;
+}
+
+TokenId Vocabulary::whole_pretoken(Bytes pretoken) const {
+    const TokenId id = find_spelling(pretoken);
+    return id != kNoToken && is_whole_[id] ? id : kNoToken;
+}
+
+}  // namespace fastcompress::bpe

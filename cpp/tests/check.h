@@ -1,0 +1,48 @@
+// The smallest test harness that says what failed: CHECK and CHECK_EQ print the place and go on; main returns report().
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <sstream>
+#include <string>
+
+namespace fastcompress::testing {
+
+inline int num_checks = 0;
+inline int num_failures = 0;
+
+inline void check(bool passed, const char* file, int line, const std::string& what) {
+    ++num_checks;
+    if (passed) return;
+    ++num_failures;
+    std::fprintf(stderr, "%s:%d: %s\n", file, line, what.c_str());
+}
+
+template <class A, class B>
+void check_equal(const A& a, const B& b, const char* file, int line, const char* what) {
+    std::ostringstream message;
+    message << what << ": " << a << " != " << b;
+    check(a == b, file, line, message.str());
+}
+
+inline int report() {
+    std::printf("%d checks, %d failed\n", num_checks, num_failures);
+    return num_failures == 0 && num_checks > 0 ? 0 : 1;
+}
+
+// Random bytes that are often text: letters of a small alphabet, spaces, digits, multi-byte characters, and raw bytes.
+inline std::string random_text(std::mt19937& random, size_t max_pieces) {
+    static const char* const kPieces[] = {"a", "b", "ab", "A", " ", "  ", "\n", "\r\n", "\t", "1", "23", "'s", "'LL", "!", "--",
+                                          "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x98\x80", "\xcc\x81", "\xc5\xbf", "\xe2\x80\xa8",
+                                          "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\xf5", "/", "\xc2\x85", "\x1c"};
+    std::string text;
+    const size_t num_pieces = random() % (max_pieces + 1);
+    for (size_t i = 0; i < num_pieces; ++i) text += kPieces[random() % (sizeof kPieces / sizeof *kPieces)];
+    return text;
+}
+
+}  // namespace fastcompress::testing
+
+#define CHECK(condition) ::fastcompress::testing::check((condition), __FILE__, __LINE__, #condition)
+#define CHECK_EQ(a, b) ::fastcompress::testing::check_equal((a), (b), __FILE__, __LINE__, #a " == " #b)

@@ -1,0 +1,25 @@
+// Any bytes as a vocabulary file, its checksum made right so that the parser behind it is reached; what parses must encode and
+// decode, and serialize to a file that parses to itself.
+#include <algorithm>
+#include <cstdlib>
+
+#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/common/sha256.h"
+
+using namespace fastcompress;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    std::vector<uint8_t> blob(data, data + size);
+    const Sha256Digest digest = sha256(blob);
+    blob.insert(blob.end(), digest.begin(), digest.end());
+    auto vocabulary = bpe::Vocabulary::parse(blob);
+    if (!vocabulary.ok()) return 0;
+    if (vocabulary->serialize() != blob) std::abort();
+    bpe::Scratch scratch;
+    std::vector<bpe::TokenId> ids;
+    bpe::encode(*vocabulary, Bytes(data, size), scratch, ids);
+    auto decoded = bpe::decode(*vocabulary, ids);
+    if (!decoded.ok() || !std::ranges::equal(*decoded, Bytes(data, size))) std::abort();
+    return 0;
+}

@@ -1,0 +1,156 @@
+// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round trips, thread counts, and
+// damaged files. (The Python tests compare with tiktoken and with an oracle trainer.)
+#include <algorithm>
+
+#include "check.h"
+#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/trainer.h"
+#include "fastcompress/bpe/vocabulary.h"
+
+namespace fastcompress::bpe {
+namespace {
+
+using pretokenizer::Pattern;
+using testing::random_text;
+
+Vocabulary train(std::span<const std::string> texts, Pattern pattern, size_t num_merges) {
+    std::vector<Bytes> bytes;
+    for (const std::string& text : texts) bytes.push_back(as_bytes(text));
+    VocabularySpec spec;
+    spec.pattern = pattern;
+    spec.merges = train_merges(count_pretokens(bytes, pattern, 2), num_merges, [](size_t) { return true; });
+    spec.tokens = tokens_of_merges(spec.merges);
+    spec.special_tokens = {{"<|end|>", static_cast<TokenId>(spec.tokens.size())}};
+    return *Vocabulary::make(std::move(spec));
+}
+
+std::vector<std::string> random_texts(std::mt19937& random, size_t count, size_t max_pieces) {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < count; ++i) texts.push_back(random_text(random, max_pieces));
+    return texts;
+}
+
+// The definition, word for word: while some adjacent pair merges, merge the leftmost one of lowest rank.
+std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken) {
+    std::vector<TokenId> ids;
+    for (const uint8_t byte : pretoken) ids.push_back(vocabulary.byte_token(byte));
+    for (;;) {
+        size_t best = 0;
+        PairTable::Entry lowest{kNoRank, kNoToken};
+        for (size_t i = 0; i + 1 < ids.size(); ++i) {
+            const PairTable::Entry entry = vocabulary.find_merge(ids[i], ids[i + 1]);
+            if (entry.rank < lowest.rank) {
+                lowest = entry;
+                best = i;
+            }
+        }
+        if (lowest.rank == kNoRank) return ids;
+        ids[best] = lowest.result;
+        ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    }
+}
+
+void test_encoding() {
+    std::mt19937 random(1);
+    for (const Pattern pattern : {Pattern::kGpt2, Pattern::kCl100k, Pattern::kO200k, Pattern::kWhitespace, Pattern::kNone}) {
+        const std::vector<std::string> texts = random_texts(random, 200, 60);
+        const Vocabulary vocabulary = train(texts, pattern, 150);
+        Scratch scratch;
+        for (const std::string& text : random_texts(random, 300, 200)) {
+            std::vector<TokenId> expected;
+            std::string joined;
+            pretokenizer::for_each_pretoken(pattern, as_bytes(text), [&](Bytes pretoken) {
+                CHECK(!pretoken.empty());
+                joined += as_chars(pretoken);
+                const std::vector<TokenId> ids = merge_plainly(vocabulary, pretoken);
+                expected.insert(expected.end(), ids.begin(), ids.end());
+            });
+            CHECK(joined == text);
+            std::vector<TokenId> ids;
+            encode(vocabulary, as_bytes(text), scratch, ids);
+            CHECK(ids == expected);
+            CHECK(as_chars(*decode(vocabulary, ids)) == text);
+        }
+    }
+}
+
+void test_batches() {
+    std::mt19937 random(2);
+    const std::vector<std::string> texts = random_texts(random, 300, 80);
+    const Vocabulary vocabulary = train(texts, Pattern::kCl100k, 100);
+    std::vector<Bytes> bytes;
+    for (const std::string& text : texts) bytes.push_back(as_bytes(text));
+    const EncodedBatch one = encode_batch(vocabulary, bytes, 1);
+    for (const size_t num_threads : {2, 3, 8, 1000}) {
+        const EncodedBatch several = encode_batch(vocabulary, bytes, num_threads);
+        CHECK(several.tokens == one.tokens && several.offsets == one.offsets);
+    }
+    CHECK_EQ(encode_batch(vocabulary, {}, 4).offsets.size(), 1u);
+    Scratch scratch;
+    for (size_t i = 0; i < texts.size(); ++i) {
+        std::vector<TokenId> ids;
+        encode(vocabulary, bytes[i], scratch, ids);
+        CHECK(std::ranges::equal(ids, std::span(one.tokens).subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
+    }
+}
+
+void test_training_is_independent_of_threads_and_order() {
+    std::mt19937 random(3);
+    std::vector<std::string> texts = random_texts(random, 200, 60);
+    const std::vector<uint8_t> first = train(texts, Pattern::kCl100k, 200).serialize();
+    std::ranges::shuffle(texts, random);
+    CHECK(train(texts, Pattern::kCl100k, 200).serialize() == first);
+}
+
+void test_damaged_files() {
+    std::mt19937 random(4);
+    const std::vector<std::string> texts = random_texts(random, 100, 60);
+    const std::vector<uint8_t> blob = train(texts, Pattern::kO200k, 60).serialize();
+    CHECK(Vocabulary::parse(blob).ok());
+    CHECK((*Vocabulary::parse(blob)).serialize() == blob);
+    for (size_t size = 0; size < blob.size(); size += 1 + size / 50) {
+        CHECK(!Vocabulary::parse(Bytes(blob).first(size)).ok());
+    }
+    for (int i = 0; i < 2000; ++i) {
+        std::vector<uint8_t> damaged = blob;
+        damaged[random() % blob.size()] ^= static_cast<uint8_t>(1 + random() % 255);
+        CHECK(!Vocabulary::parse(damaged).ok());
+    }
+}
+
+void test_refused_vocabularies() {
+    const auto refused = [](auto change) {
+        VocabularySpec spec;
+        spec.tokens = tokens_of_merges({});
+        spec.tokens.push_back("ab");
+        spec.merges = {{'a', 'b', 256}};
+        CHECK(Vocabulary::make(spec).ok());
+        change(spec);
+        return !Vocabulary::make(std::move(spec)).ok();
+    };
+    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));                            // a byte is missing
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));                         // does not spell "ab"
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));                        // no such token
+    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));              // twice
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 256}}; }));             // the id is taken
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"", 257}}; }));                  // no text
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 0xffffffff}}; }));      // too many ids
+    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));                    // ranks with merges
+    CHECK(refused([](VocabularySpec& spec) {
+        spec.order = MergeOrder::kRanks;
+        spec.merges.clear();
+        spec.tokens.push_back(std::string(kMaxRankTokenBytes + 1, 'x'));
+    }));
+}
+
+}  // namespace
+}  // namespace fastcompress::bpe
+
+int main() {
+    fastcompress::bpe::test_encoding();
+    fastcompress::bpe::test_batches();
+    fastcompress::bpe::test_training_is_independent_of_threads_and_order();
+    fastcompress::bpe::test_damaged_files();
+    fastcompress::bpe::test_refused_vocabularies();
+    return fastcompress::testing::report();
+}

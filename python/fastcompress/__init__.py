@@ -1,0 +1,13 @@
+"""fastcompress: text to dense tokens, exactly and fast.
+
+>>> import fastcompress as fc
+>>> tok = fc.BPE.train(open("corpus.txt", "rb").read(), vocab_size=4096)
+>>> tok.decode(tok.encode("hello")) == "hello"
+True
+"""
+
+from fastcompress import pretokenizer
+from fastcompress._core import __version__
+from fastcompress.bpe import BPE
+
+__all__ = ["BPE", "__version__", "pretokenizer"]

@@ -1,0 +1,4 @@
+from fastcompress._core import bpe as bpe
+from fastcompress._core import pretokenizer as pretokenizer
+
+__version__: str

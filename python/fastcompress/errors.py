@@ -1,0 +1,29 @@
+"""The errors this package raises on bad input; each message names the thing and says what to do.
+
+All of them are also built-in exceptions (``ValueError`` or ``OSError``), so code that never heard of this
+module still catches them. Programming errors (a wrong type) raise ``TypeError`` as everywhere else.
+"""
+
+
+class FastcompressError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ConfigError(FastcompressError, ValueError):
+    """A setting is out of range, or two settings contradict each other."""
+
+
+class DataError(FastcompressError, ValueError):
+    """The data cannot serve: empty, smaller than the context, a character outside the vocabulary, a token id out of range."""
+
+
+class FormatError(FastcompressError, ValueError):
+    """A file or stream is malformed, truncated, corrupted, foreign, or of a version this build does not read."""
+
+
+class MismatchError(FastcompressError, ValueError):
+    """Two artefacts do not belong together, such as a checkpoint and another codec."""
+
+
+class OutputError(FastcompressError, OSError):
+    """An output cannot be written, or would overwrite something."""

@@ -1,0 +1,1 @@
+"""Oracles: the shortest obvious implementation of each algorithm, slow on purpose."""

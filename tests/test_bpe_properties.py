@@ -1,0 +1,100 @@
+"""BPE against the oracle, and its invariants, on arbitrary text and bytes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcompress import BPE
+from fastcompress.pretokenizer import PATTERNS
+from tests.reference import bpe as oracle
+
+# Few letters, so that pairs repeat, overlap (aaa) and tie; and a little of everything else.
+small_text = st.text(alphabet="aab \n1'sé", max_size=60)
+any_text = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cn"]), max_size=40)
+patterns = st.sampled_from(sorted(PATTERNS))
+trained = {
+    pattern: BPE.train(
+        ["the cat sat on the mat's edge, then 123 cats\n\n" * 5, "éé中中 ab ab"],
+        vocab_size=285,
+        pattern=pattern,
+        special_tokens=["<|end|>"],
+    )
+    for pattern in PATTERNS
+}
+
+
+@given(texts=st.lists(small_text, min_size=1, max_size=6), pattern=patterns, num_merges=st.integers(0, 40))
+@settings(max_examples=400, deadline=None)
+def test_training_equals_the_oracle(texts: list[str], pattern: str, num_merges: int) -> None:
+    expected = oracle.train(texts, pattern, num_merges)
+    tok = BPE.train(texts, vocab_size=256 + len(expected), pattern=pattern, num_threads=2)
+    assert [tuple(merge) for merge in tok.merges.tolist()] == expected
+    for text in texts:
+        assert tok.encode(text) == oracle.encode(text, pattern, expected)
+
+
+@given(text=small_text, pattern=patterns)
+@settings(max_examples=300, deadline=None)
+def test_encoding_equals_the_oracle_on_unseen_text(text: str, pattern: str) -> None:
+    tok = trained[pattern]
+    assert tok.encode_ordinary(text) == oracle.encode(text, pattern, [tuple(m) for m in tok.merges.tolist()])
+
+
+@given(data=st.binary(max_size=200), pattern=patterns)
+@settings(max_examples=500, deadline=None)
+def test_bytes_round_trip(data: bytes, pattern: str) -> None:
+    tok = trained[pattern]
+    tokens = tok.encode_to_numpy(data, disallowed_special=())
+    assert tok.decode_bytes(tokens) == data
+    assert int(tok.token_lengths[tokens].sum()) == len(data)
+
+
+@given(text=any_text, pattern=patterns)
+@settings(max_examples=300, deadline=None)
+def test_text_round_trips_and_streams(text: str, pattern: str) -> None:
+    tok = trained[pattern]
+    ids = tok.encode_ordinary(text)
+    assert tok.decode(ids) == text
+    stream = tok.decode_stream()
+    assert "".join(stream.push(i) for i in ids) == text
+    assert stream.finish() == ""
+
+
+@given(texts=st.lists(st.one_of(any_text, st.binary(max_size=30)), max_size=20), threads=st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_batches_equal_single_calls(texts: list[str | bytes], threads: int) -> None:
+    tok = trained["cl100k"]
+    options = {"disallowed_special": ()}
+    assert tok.encode_batch(texts, threads, **options) == [tok.encode(t, **options) for t in texts]  # type: ignore[arg-type]
+
+
+@given(
+    parts=st.lists(st.one_of(small_text, st.just("<|end|>")), max_size=8),
+    allowed=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_special_tokens_cut_the_text(parts: list[str], allowed: bool) -> None:
+    tok = trained["gpt2"]
+    text = "".join(parts)
+    if allowed:
+        expected: list[int] = []
+        for number, segment in enumerate(text.split("<|end|>")):
+            expected += ([tok.special_tokens["<|end|>"]] if number else []) + tok.encode_ordinary(segment)
+        assert tok.encode(text, allowed_special="all") == expected
+        assert tok.encode_batch([text], allowed_special="all") == [expected]
+    else:
+        assert tok.encode(text, disallowed_special=()) == tok.encode_ordinary(text)
+
+
+@given(position=st.integers(0, 10**6), flip=st.integers(1, 255))
+@settings(max_examples=200, deadline=None)
+def test_any_damaged_byte_is_noticed(position: int, flip: int) -> None:
+    import pytest
+
+    from fastcompress.errors import FormatError
+
+    blob = bytearray(trained["cl100k"].to_bytes())
+    blob[position % len(blob)] ^= flip
+    with pytest.raises(FormatError):
+        BPE.from_bytes(bytes(blob))

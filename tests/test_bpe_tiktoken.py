@@ -1,0 +1,114 @@
+"""Every id equal to tiktoken's, for gpt2 (r50k), cl100k and o200k, on every text of the test corpora."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiktoken
+
+from fastcompress import BPE
+from fastcompress.formats.rank_file import read_rank_file
+from fastcompress.pretokenizer import PATTERNS
+
+VOCABULARIES = {"r50k_base": "gpt2", "cl100k_base": "cl100k", "o200k_base": "o200k"}
+SPECIAL = {"<|endoftext|>": 250_000, "<|fim_prefix|>": 250_001}
+CORPORA = [
+    "english/train-00.jsonl.xz",
+    "english/train-01.jsonl.xz",
+    "english/train-02.jsonl.xz",
+    "english/train-03.jsonl.xz",
+    "english/val.jsonl.xz",
+    "english/test.jsonl.xz",
+    "code/code-train.jsonl.xz",
+    "code/code-val.jsonl.xz",
+    "multilingual/multi-train.jsonl.xz",
+    "multilingual/multi-val.jsonl.xz",
+    "sft/sft-train.jsonl.xz",
+    "sft/sft-val.jsonl.xz",
+    "sft/eval-gsm8k-test.jsonl.xz",
+    "sft/eval-mbpp-test.jsonl.xz",
+    "sft/eval-humaneval.jsonl.xz",
+    "tinyshakespeare.txt",
+    "canterbury/canterbury.tar.xz",
+]
+
+
+def read_texts(path: Path) -> Iterator[str]:
+    """The documents of a corpus file; of files without a `text` field, every line; of archives, every file as Latin-1 too."""
+    if path.suffix == ".txt":
+        yield path.read_text(encoding="utf-8")
+    elif ".tar" in path.name:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if file := archive.extractfile(member):
+                    yield file.read().decode("utf-8", "replace")[: 1 << 20]
+    else:
+        with lzma.open(path, "rt", encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                yield json.loads(line).get("text", line)
+
+
+@pytest.fixture(scope="module")
+def tokenizers(
+    data_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[BPE, tiktoken.Encoding]]:
+    pairs = {}
+    for name, pattern in VOCABULARIES.items():
+        path = tmp_path_factory.mktemp("ranks") / f"{name}.tiktoken"
+        path.write_bytes(lzma.decompress((data_directory / "vocabs" / f"{name}.tiktoken.xz").read_bytes()))
+        tok = BPE.from_tiktoken(path, pattern=pattern, special_tokens=SPECIAL)
+        reference = tiktoken.Encoding(
+            name, pat_str=PATTERNS[pattern], mergeable_ranks=read_rank_file(path), special_tokens=SPECIAL
+        )
+        pairs[name] = tok, reference
+    return pairs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_ids_equal_tiktokens(
+    corpus: str, data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]
+) -> None:
+    texts = list(read_texts(data_directory / corpus))
+    assert texts
+    for name, (tok, reference) in tokenizers.items():
+        tokens, offsets = tok.encode_batch_to_numpy(texts, disallowed_special=())
+        for begin in range(0, len(texts), 2000):  # in parts, since tiktoken's lists are large
+            part = texts[begin : begin + 2000]
+            for i, expected in enumerate(reference.encode_ordinary_batch(part, num_threads=2), start=begin):
+                ids = tokens[int(offsets[i]) : int(offsets[i + 1])]
+                if not np.array_equal(ids, np.array(expected, np.uint32)):
+                    pytest.fail(f"{name}: document {i} of {corpus} has other ids than tiktoken's: {texts[i][:200]!r} ...")
+
+
+def test_golden_ids(data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]) -> None:
+    """Ids computed once by tiktoken 0.14, so that they hold without the tiktoken at hand."""
+    lines = lzma.decompress((data_directory / "vocabs/golden-ids.jsonl.xz").read_bytes()).decode().split("\n")
+    cases = [json.loads(line) for line in lines[1:] if line]
+    assert len(cases) > 300
+    for case in cases:
+        for name, (tok, _) in tokenizers.items():
+            assert tok.encode_ordinary(case["text"]) == case["ids"][name]
+
+
+def test_special_tokens_as_in_tiktoken(tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]) -> None:
+    texts = ["", "a<|endoftext|>b", "<|endoftext|><|fim_prefix|>", " \n<|endoftext|> \n", "<|endoftext|", "\udbc0<|endoftext|>"]
+    for tok, reference in tokenizers.values():
+        for text in texts:
+            for allowed in (set(), "all", {"<|endoftext|>"}):
+                outcomes = []
+                for encode in (tok.encode, reference.encode):
+                    try:
+                        outcomes.append(encode(text, allowed_special=allowed))
+                    except ValueError:
+                        outcomes.append(ValueError)
+                assert outcomes[0] == outcomes[1]
+                ids = tok.encode(text, allowed_special=allowed, disallowed_special=())
+                assert ids == reference.encode(text, allowed_special=allowed, disallowed_special=())
+                assert tok.decode(ids) == reference.decode(ids)

@@ -15,8 +15,8 @@ from fastcompress import BPE
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 
 TEXT = (
-    "The cat sat on the mat; the cats' hats sat there, 1234 times.\nWhoever reads this sentence knows some English words, "
-    "and a tokenizer learns a few of them from it, if it is read often enough.\n" * 20
+    "The cat sat on the mat; the cats' hats sat there, 1234 times.\nWhoever reads this sentence knows some English "
+    "words, and a tokenizer learns a few of them from it, if it is read often enough.\n" * 20
 )
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -106,7 +106,15 @@ def test_empty(tok: BPE) -> None:
 
 
 def test_bytes_of_any_kind_survive(tok: BPE) -> None:
-    for data in [b"\x00", b"\xff\xfe", bytes(range(256)), b"\xed\xa0\x80", "é".encode()[:1], bytearray(b"ab"), memoryview(b"ab")]:
+    for data in [
+        b"\x00",
+        b"\xff\xfe",
+        bytes(range(256)),
+        b"\xed\xa0\x80",
+        "é".encode()[:1],
+        bytearray(b"ab"),
+        memoryview(b"ab"),
+    ]:
         assert tok.decode_bytes(tok.encode(data, disallowed_special=())) == bytes(data)
         assert tok.encode(data, allowed_special="all") == tok.encode_batch([data])[0]
 
@@ -277,7 +285,10 @@ def test_rank_file(tmp_path: Path) -> None:
         tok.decode([270])
 
 
-@pytest.mark.parametrize("content", [b"", b"YQ==\n", b"YQ== x\n", b"?? 1\n", b"YQ== 0\nYQ== 1\n", b"YQ== 0\nYg== 0\n", b"\x00\xff\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"YQ==\n", b"YQ== x\n", b"?? 1\n", b"YQ== 0\nYQ== 1\n", b"YQ== 0\nYg== 0\n", b"\x00\xff\n"],
+)
 def test_bad_rank_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.tiktoken"
     path.write_bytes(content)

@@ -20,7 +20,7 @@ CONTRACTION_LETTERS = "sdmtlvreSDMTLVRE\u017f"
 
 
 def matches_in_tiktoken(char_class: str, text: str) -> set[str]:
-    """The characters of a text that Rust's regex engine puts in a class: tiktoken drops what its pattern does not match."""
+    """The characters of a text that Rust's regex engine puts in a class: tiktoken drops what does not match."""
     encoding = tiktoken.Encoding(
         "probe", pat_str=char_class, mergeable_ranks={bytes([b]): b for b in range(256)}, special_tokens={}
     )
@@ -89,7 +89,26 @@ def test_classes_of_every_code_point_are_those_of_tiktokens_engine() -> None:
 def random_strings(alphabet: list[str], count: int, seed: int) -> list[str]:
     """Short strings in which runs, contractions and white space are common."""
     draw = random.Random(seed)
-    common = ["a", "B", " ", " ", "\n", "\r", "\t", "1", "'", "!", "/", "\u0301", "\u00aa", "\u01c5", "é", "中", "\u0085", "\u001c"]
+    common = [
+        "a",
+        "B",
+        " ",
+        " ",
+        "\n",
+        "\r",
+        "\t",
+        "1",
+        "'",
+        "!",
+        "/",
+        "\u0301",
+        "\u00aa",
+        "\u01c5",
+        "é",
+        "中",
+        "\u0085",
+        "\u001c",
+    ]
     strings = []
     for _ in range(count):
         pieces = []
@@ -120,7 +139,10 @@ def test_none_is_the_whole_text() -> None:
 def test_invalid_utf8_is_kept(pattern: str) -> None:
     draw = random.Random(7)
     for _ in range(2_000):
-        data = bytes(draw.choice(b"a 1\n\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80\xff\xf5\xed\xa0\x80") for _ in range(draw.randrange(12)))
+        data = bytes(
+            draw.choice(b"a 1\n\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80\xff\xf5\xed\xa0\x80")
+            for _ in range(draw.randrange(12))
+        )
         pieces = pretokenizer.split(data, pattern)
         assert b"".join(pieces) == data
         assert all(pieces)
@@ -142,5 +164,5 @@ def test_split_ends_are_uint64_and_accept_buffers() -> None:
 
 
 def test_unknown_pattern_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="'gpt5'.*cl100k"):
+    with pytest.raises(ConfigError, match=r"'gpt5'.*cl100k"):
         pretokenizer.split("x", "gpt5")

@@ -38,7 +38,8 @@ Vocabulary from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, s
     spec.pattern = parse_pattern(pattern);
     spec.special_tokens = to_special_tokens(specials);
     for (const auto& [token, id] : ranks) {
-        if (id >= bpe::kMaxVocabularySize) raise(invalid_argument("rank " + std::to_string(id) + " is out of range"));
+        if (id >= bpe::kMaxVocabularySize)
+            raise(invalid_argument("rank " + std::to_string(id) + " is out of range"));
         if (id >= spec.tokens.size()) spec.tokens.resize(id + 1);
         if (!spec.tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
         spec.tokens[id] = std::string(token);
@@ -57,7 +58,8 @@ size_t num_threads_or_default(std::optional<size_t> num_threads) {
 
 void check_size(Bytes text) {
     if (text.size() > bpe::kMaxTextBytes) {
-        raise(invalid_argument("a text of " + std::to_string(text.size()) + " bytes is too long for one call; split it below " +
+        raise(invalid_argument("a text of " + std::to_string(text.size()) +
+                               " bytes is too long for one call; split it below " +
                                std::to_string(bpe::kMaxTextBytes)));
     }
 }
@@ -91,7 +93,8 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(const Vocabulary& vocabulary, const py::sequence& texts, std::optional<size_t> num_threads) {
+py::tuple encode_batch(const Vocabulary& vocabulary, const py::sequence& texts,
+                       std::optional<size_t> num_threads) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
     bpe::EncodedBatch batch = without_gil(
@@ -108,7 +111,8 @@ py::bytes decode(const Vocabulary& vocabulary, const TokenArray& tokens) {
 
 py::array_t<int64_t> token_lengths(const Vocabulary& vocabulary) {
     std::vector<int64_t> lengths(vocabulary.size());
-    for (TokenId id = 0; id < lengths.size(); ++id) lengths[id] = static_cast<int64_t>(vocabulary.token_bytes(id).size());
+    for (TokenId id = 0; id < lengths.size(); ++id)
+        lengths[id] = static_cast<int64_t>(vocabulary.token_bytes(id).size());
     return to_array(std::move(lengths));
 }
 
@@ -132,7 +136,8 @@ py::array_t<TokenId> merges(const Vocabulary& vocabulary) {
     return rows;
 }
 
-// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
+// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through
+// it.
 class Trainer {
   public:
     explicit Trainer(std::string_view pattern) : pattern_(parse_pattern(pattern)) {}
@@ -159,7 +164,8 @@ class Trainer {
             spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
             spec.tokens = bpe::tokens_of_merges(spec.merges);
             for (const std::string& text : specials) {
-                spec.special_tokens.push_back({text, static_cast<TokenId>(spec.tokens.size() + spec.special_tokens.size())});
+                spec.special_tokens.push_back(
+                    {text, static_cast<TokenId>(spec.tokens.size() + spec.special_tokens.size())});
             }
             return Vocabulary::make(std::move(spec));
         }));
@@ -178,7 +184,8 @@ class Trainer {
 void bind_bpe(py::module_& m) {
     py::module_ sub = m.def_submodule("bpe");
     py::class_<Vocabulary>(sub, "Vocabulary")
-        .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
+        .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"),
+                    py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
         .def("serialize", [](const Vocabulary& v) { return to_py_bytes(v.serialize()); })
         .def("encode", &encode, py::arg("text"))
@@ -188,9 +195,10 @@ void bind_bpe(py::module_& m) {
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", &Vocabulary::size)
-        .def_property_readonly("is_ranks", [](const Vocabulary& v) { return v.order() == bpe::MergeOrder::kRanks; })
-        .def_property_readonly("pattern",
-                               [](const Vocabulary& v) { return std::string(pretokenizer::info(v.pattern()).name); })
+        .def_property_readonly("is_ranks",
+                               [](const Vocabulary& v) { return v.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly(
+            "pattern", [](const Vocabulary& v) { return std::string(pretokenizer::info(v.pattern()).name); })
         .def_property_readonly("special_tokens", [](const Vocabulary& v) {
             py::dict ids;
             for (const auto& special : v.special_tokens()) ids[py::str(special.text)] = special.id;

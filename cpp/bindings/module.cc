@@ -2,7 +2,9 @@
 #include "bind.h"
 
 PYBIND11_MODULE(_core, m) {
-    m.doc() = "The C++ cores of fastcompress. Use the package fastcompress, which checks and documents what stands here.";
+    m.doc() =
+        "The C++ cores of fastcompress. Use the package fastcompress, which checks and documents what stands "
+        "here.";
     m.attr("__version__") = FASTCOMPRESS_VERSION;
     fastcompress::bindings::bind_pretokenizer(m);
     fastcompress::bindings::bind_bpe(m);

@@ -1,4 +1,5 @@
-// The smallest test harness that says what failed: CHECK and CHECK_EQ print the place and go on; main returns report().
+// The smallest test harness that says what failed: CHECK and CHECK_EQ print the place and go on; main returns
+// report().
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,38 @@ inline int report() {
     return num_failures == 0 && num_checks > 0 ? 0 : 1;
 }
 
-// Random bytes that are often text: letters of a small alphabet, spaces, digits, multi-byte characters, and raw bytes.
+// Random bytes that are often text: letters of a small alphabet, spaces, digits, multi-byte characters, and
+// raw bytes.
 inline std::string random_text(std::mt19937& random, size_t max_pieces) {
-    static const char* const kPieces[] = {"a", "b", "ab", "A", " ", "  ", "\n", "\r\n", "\t", "1", "23", "'s", "'LL", "!", "--",
-                                          "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x98\x80", "\xcc\x81", "\xc5\xbf", "\xe2\x80\xa8",
-                                          "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\xf5", "/", "\xc2\x85", "\x1c"};
+    static const char* const kPieces[] = {"a",
+                                          "b",
+                                          "ab",
+                                          "A",
+                                          " ",
+                                          "  ",
+                                          "\n",
+                                          "\r\n",
+                                          "\t",
+                                          "1",
+                                          "23",
+                                          "'s",
+                                          "'LL",
+                                          "!",
+                                          "--",
+                                          "\xc3\xa9",
+                                          "\xe4\xb8\xad",
+                                          "\xf0\x9f\x98\x80",
+                                          "\xcc\x81",
+                                          "\xc5\xbf",
+                                          "\xe2\x80\xa8",
+                                          "\xff",
+                                          "\xc3",
+                                          "\xe4\xb8",
+                                          "\xed\xa0\x80",
+                                          "\xf5",
+                                          "/",
+                                          "\xc2\x85",
+                                          "\x1c"};
     std::string text;
     const size_t num_pieces = random() % (max_pieces + 1);
     for (size_t i = 0; i < num_pieces; ++i) text += kPieces[random() % (sizeof kPieces / sizeof *kPieces)];

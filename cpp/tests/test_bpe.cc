@@ -1,5 +1,6 @@
-// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round trips, thread counts, and
-// damaged files. (The Python tests compare with tiktoken and with an oracle trainer.)
+// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round
+// trips, thread counts, and damaged files. (The Python tests compare with tiktoken and with an oracle
+// trainer.)
 #include <algorithm>
 
 #include "check.h"
@@ -52,7 +53,8 @@ std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken)
 
 void test_encoding() {
     std::mt19937 random(1);
-    for (const Pattern pattern : {Pattern::kGpt2, Pattern::kCl100k, Pattern::kO200k, Pattern::kWhitespace, Pattern::kNone}) {
+    for (const Pattern pattern :
+         {Pattern::kGpt2, Pattern::kCl100k, Pattern::kO200k, Pattern::kWhitespace, Pattern::kNone}) {
         const std::vector<std::string> texts = random_texts(random, 200, 60);
         const Vocabulary vocabulary = train(texts, pattern, 150);
         Scratch scratch;
@@ -90,7 +92,8 @@ void test_batches() {
     for (size_t i = 0; i < texts.size(); ++i) {
         std::vector<TokenId> ids;
         encode(vocabulary, bytes[i], scratch, ids);
-        CHECK(std::ranges::equal(ids, std::span(one.tokens).subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
+        CHECK(std::ranges::equal(
+            ids, std::span(one.tokens).subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
     }
 }
 
@@ -128,14 +131,16 @@ void test_refused_vocabularies() {
         change(spec);
         return !Vocabulary::make(std::move(spec)).ok();
     };
-    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));                            // a byte is missing
-    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));                         // does not spell "ab"
-    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));                        // no such token
-    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));              // twice
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 256}}; }));             // the id is taken
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"", 257}}; }));                  // no text
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 0xffffffff}}; }));      // too many ids
-    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));                    // ranks with merges
+    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));      // a byte is missing
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));   // does not spell "ab"
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));  // no such token
+    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));   // twice
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 256}}; }));  // the id is taken
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"", 257}}; }));       // no text
+    CHECK(refused([](VocabularySpec& spec) {
+        spec.special_tokens = {{"<|x|>", 0xffffffff}};
+    }));                                                                            // too many ids
+    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));  // ranks with merges
     CHECK(refused([](VocabularySpec& spec) {
         spec.order = MergeOrder::kRanks;
         spec.merges.clear();

@@ -1,4 +1,5 @@
-// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string, byte readers, threads.
+// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string,
+// byte readers, threads.
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
@@ -24,13 +25,16 @@ std::string hex(const Sha256Digest& digest) {
 
 void test_sha256() {
     CHECK_EQ(hex(sha256(as_bytes(""))), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    CHECK_EQ(hex(sha256(as_bytes("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK_EQ(hex(sha256(as_bytes("abc"))),
+             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     CHECK_EQ(hex(sha256(as_bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
     CHECK_EQ(hex(sha256(as_bytes(std::string(1000000, 'a')))),
              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-    // Lengths around the padding's borders hash without reading past the end (the sanitizer build checks that).
-    for (size_t size = 50; size < 130; ++size) CHECK(sha256(as_bytes(std::string(size, 'x'))) != Sha256Digest{});
+    // Lengths around the padding's borders hash without reading past the end (the sanitizer build checks
+    // that).
+    for (size_t size = 50; size < 130; ++size)
+        CHECK(sha256(as_bytes(std::string(size, 'x'))) != Sha256Digest{});
 }
 
 std::string encode_utf8(uint32_t c) {
@@ -38,17 +42,21 @@ std::string encode_utf8(uint32_t c) {
     if (c < 0x80) return {byte(c)};
     if (c < 0x800) return {byte(0xc0 | c >> 6), byte(0x80 | (c & 63))};
     if (c < 0x10000) return {byte(0xe0 | c >> 12), byte(0x80 | (c >> 6 & 63)), byte(0x80 | (c & 63))};
-    return {byte(0xf0 | c >> 18), byte(0x80 | (c >> 12 & 63)), byte(0x80 | (c >> 6 & 63)), byte(0x80 | (c & 63))};
+    return {byte(0xf0 | c >> 18), byte(0x80 | (c >> 12 & 63)), byte(0x80 | (c >> 6 & 63)),
+            byte(0x80 | (c & 63))};
 }
 
-DecodedCodePoint decode(const std::string& text) { return decode_utf8(as_bytes(text).data(), 0, text.size()); }
+DecodedCodePoint decode(const std::string& text) {
+    return decode_utf8(as_bytes(text).data(), 0, text.size());
+}
 
 void test_utf8() {
     for (uint32_t c = 0; c < 0x110000; ++c) {
         const std::string text = encode_utf8(c);
         const DecodedCodePoint decoded = decode(text);
         const bool is_surrogate = c >= 0xd800 && c < 0xe000;
-        if (decoded.value != (is_surrogate ? kInvalidCodePoint : c) || decoded.length != (is_surrogate ? 1 : text.size())) {
+        if (decoded.value != (is_surrogate ? kInvalidCodePoint : c) ||
+            decoded.length != (is_surrogate ? 1 : text.size())) {
             CHECK_EQ(decoded.value, c);
         }
         for (size_t cut = 1; cut < text.size(); ++cut) {  // truncated
@@ -85,17 +93,21 @@ void test_parallel() {
     for (const size_t count : {0, 1, 2, 3, 10, 1000}) {
         for (const size_t num_threads : {1, 2, 3, 16}) {
             std::vector<std::atomic<int>> visits(count);
-            parallel_parts(count, num_threads, [](size_t i) { return i % 7; }, [&](size_t, size_t begin, size_t end) {
-                for (size_t i = begin; i < end; ++i) ++visits[i];
-            });
+            parallel_parts(
+                count, num_threads, [](size_t i) { return i % 7; },
+                [&](size_t, size_t begin, size_t end) {
+                    for (size_t i = begin; i < end; ++i) ++visits[i];
+                });
             CHECK(std::ranges::all_of(visits, [](const auto& v) { return v == 1; }));
         }
     }
     bool caught = false;
     try {
-        parallel_parts(8, 4, [](size_t) { return size_t{1}; }, [](size_t part, size_t, size_t) {
-            if (part == 2) throw std::runtime_error("part 2");
-        });
+        parallel_parts(
+            8, 4, [](size_t) { return size_t{1}; },
+            [](size_t part, size_t, size_t) {
+                if (part == 2) throw std::runtime_error("part 2");
+            });
     } catch (const std::runtime_error&) {
         caught = true;
     }

@@ -24,4 +24,6 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         os.replace(temporary, target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {target}: {error.strerror}; choose a folder that exists and is writable") from error
+        raise OutputError(
+            f"cannot write {target}: {error.strerror}; choose a folder that exists and is writable"
+        ) from error

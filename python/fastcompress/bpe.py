@@ -4,15 +4,16 @@
 >>> tok.encode("to be"), tok.decode(tok.encode("to be"))
 ([257, 258], 'to be')
 
-Text is ``str`` or bytes everywhere. A ``str`` is encoded as its UTF-8 (a lone surrogate becomes U+FFFD, a surrogate pair its
-character, as in tiktoken); bytes are encoded as they are, UTF-8 or not, and ``decode_bytes`` gives them back. A BPE object is
-immutable, can be shared by threads (encoding releases the GIL), pickled, and used after a fork.
+Text is ``str`` or bytes everywhere. A ``str`` is encoded as its UTF-8 (a lone surrogate becomes U+FFFD, a surrogate
+pair its character, as in tiktoken); bytes are encoded as they are, UTF-8 or not, and ``decode_bytes`` gives them back.
+A BPE object is immutable, can be shared by threads (encoding releases the GIL), pickled, and used after a fork.
 """
 
 from __future__ import annotations
 
 import codecs
 import functools
+import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -199,9 +200,7 @@ class BPE:
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
         """``len(encode(text))``."""
-        return len(
-            self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special)
-        )
+        return len(self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special))
 
     def encode_batch(
         self,
@@ -211,12 +210,12 @@ class BPE:
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> list[list[int]]:
-        """`encode` for many texts on ``num_threads`` threads (None: all cores); the result never depends on their number."""
+        """`encode` for many texts on ``num_threads`` threads (None: all cores); their number changes nothing."""
         tokens, offsets = self.encode_batch_to_numpy(
             texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
         )
         ids, borders = tokens.tolist(), offsets.tolist()
-        return [ids[begin:end] for begin, end in zip(borders[:-1], borders[1:], strict=True)]
+        return [ids[begin:end] for begin, end in itertools.pairwise(borders)]
 
     def encode_batch_to_numpy(
         self,
@@ -226,7 +225,10 @@ class BPE:
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """`encode_batch` as (tokens uint32[n], offsets uint64[len(texts) + 1]); text i is tokens[offsets[i]:offsets[i + 1]]."""
+        """`encode_batch` as (tokens uint32[n], offsets uint64[len(texts) + 1]).
+
+        Text i is ``tokens[offsets[i]:offsets[i + 1]]``.
+        """
         if isinstance(texts, str | bytes):
             raise TypeError("expected a sequence of texts; for one text call encode")
         if not self._special_tokens or (not allowed_special and not disallowed_special):
@@ -241,8 +243,7 @@ class BPE:
             return tokens, borders
         encoded = iter(np.split(tokens, borders[1:-1].astype(np.int64)))
         pieces = [
-            [np.array([part], np.uint32) if isinstance(part, int) else next(encoded) for part in parts]
-            for parts in cut
+            [np.array([part], np.uint32) if isinstance(part, int) else next(encoded) for part in parts] for parts in cut
         ]
         offsets = np.zeros(len(texts) + 1, np.uint64)
         np.cumsum([sum(map(len, parts)) for parts in pieces], out=offsets[1:])
@@ -251,7 +252,7 @@ class BPE:
     # ------------------------------------------------------------------ decoding
 
     def decode(self, tokens: npt.ArrayLike, errors: str = "replace") -> str:
-        """The text of ids. Bytes that are not UTF-8 (a character cut in two, say) are treated as in ``bytes.decode``."""
+        """The text of ids. Bytes that are not UTF-8 (half a character, say) are handled as by ``bytes.decode``."""
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_bytes(self, tokens: npt.ArrayLike) -> bytes:
@@ -273,8 +274,8 @@ class BPE:
         disallowed_set = known - allowed_set if disallowed == "all" else frozenset(disallowed)
         if disallowed_set and (match := _special_pattern(disallowed_set, isinstance(text, str)).search(text)):
             raise DataError(
-                f"the text holds the special token {match.group()!r} at offset {match.start()}: pass it in allowed_special "
-                "to encode it as that token, or disallowed_special=() to encode it as ordinary text"
+                f"the text holds the special token {match.group()!r} at offset {match.start()}: pass it in "
+                "allowed_special to encode it as that token, or disallowed_special=() for ordinary text"
             )
         return allowed_set
 

@@ -14,7 +14,7 @@ class ConfigError(FastcompressError, ValueError):
 
 
 class DataError(FastcompressError, ValueError):
-    """The data cannot serve: empty, smaller than the context, a character outside the vocabulary, a token id out of range."""
+    """The data cannot serve: empty, smaller than the context, an unknown character, a token id out of range."""
 
 
 class FormatError(FastcompressError, ValueError):

@@ -27,14 +27,14 @@ from fastcompress._core import pretokenizer as _core
 __all__ = ["PATTERNS", "UNICODE_VERSION", "split", "split_ends"]
 
 PATTERNS: Mapping[str, str] = MappingProxyType(_core.PATTERNS)
-"""The regular expression of each named pattern, in the syntax of the Rust crate ``regex`` plus possessive quantifiers."""
+"""The regular expression of each named pattern, in the syntax of Rust's ``regex`` plus possessive quantifiers."""
 
 UNICODE_VERSION: str = _core.UNICODE_VERSION
 """The version of the Unicode tables behind ``\\p{L}``, ``\\p{N}``, ``\\p{M}`` and ``\\s``."""
 
 
 def split_ends(text: str | bytes, pattern: str = "cl100k") -> npt.NDArray[np.uint64]:
-    """The offset in UTF-8 bytes at which each pretoken ends: uint64[n], strictly increasing, the last is the text's length.
+    """The offset in UTF-8 bytes at which each pretoken ends: uint64[n], increasing, the last one the text's length.
 
     O(len(text)). Raises ConfigError for an unknown pattern. Releases the GIL.
     """

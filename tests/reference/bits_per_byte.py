@@ -8,9 +8,7 @@ from fastcompress.codec import Codec
 from fastcompress.models.blocks import LanguageModel
 
 
-def reference_symbol_nats(
-    model: LanguageModel, codec: Codec, documents: list[bytes], stride: int
-) -> list[list[float]]:
+def reference_symbol_nats(model: LanguageModel, codec: Codec, documents: list[bytes], stride: int) -> list[list[float]]:
     """-ln p of every symbol, a list a document, its end-of-document symbol last.
 
     Symbol i is scored in the first window that reaches it; windows start at 0, stride, 2 stride, ...

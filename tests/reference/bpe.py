@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import regex
@@ -37,7 +38,7 @@ def train(texts: list[str], pattern: str, num_merges: int) -> list[tuple[int, in
     while len(merges) < num_merges:
         counts: Counter[tuple[int, int]] = Counter()
         for word, count in words.items():
-            for pair in zip(word, word[1:], strict=False):
+            for pair in itertools.pairwise(word):
                 counts[pair] += count
         if not counts:
             break

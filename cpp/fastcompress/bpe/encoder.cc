@@ -10,7 +10,8 @@ namespace {
 // Below this length scanning for the lowest rank beats the heap (measured: benchmarks/LOG.md, 2026-11-28).
 constexpr size_t kMaxScanBytes = 96;
 
-// Merges in place over an array of ids and an array of the ranks of the pairs (i, i + 1). O(n * merges), no allocation.
+// Merges in place over an array of ids and an array of the ranks of the pairs (i, i + 1). O(n * merges), no
+// allocation.
 void merge_by_scan(const Vocabulary& vocabulary, Bytes pretoken, std::vector<TokenId>& out) {
     TokenId ids[kMaxScanBytes];
     PairTable::Entry pairs[kMaxScanBytes];  // pairs[i]: what ids[i], ids[i + 1] merge to
@@ -33,9 +34,11 @@ void merge_by_scan(const Vocabulary& vocabulary, Bytes pretoken, std::vector<Tok
     out.insert(out.end(), ids, ids + count);
 }
 
-// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A candidate is
-// stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most two candidates.
-void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
+// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position).
+// A candidate is stale when the pair at its position no longer merges to its result. O(n log n): each merge
+// adds at most two candidates.
+void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch,
+                   std::vector<TokenId>& out) {
     constexpr uint32_t kNone = 0xffffffffu;
     const auto size = static_cast<uint32_t>(pretoken.size());
     std::vector<TokenId>& ids = scratch.ids;
@@ -71,7 +74,8 @@ void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratc
         std::pop_heap(heap.begin(), heap.end(), later);
         heap.pop_back();
         const uint32_t i = candidate.position;
-        if (ids[i] == kNoToken || next[i] == kNone) continue;  // merged into its left neighbour, or the last one now
+        if (ids[i] == kNoToken || next[i] == kNone)
+            continue;  // merged into its left neighbour, or the last one now
         if (vocabulary.find_merge(ids[i], ids[next[i]]).rank != candidate.rank) continue;
         ids[i] = candidate.result;
         ids[next[i]] = kNoToken;
@@ -87,7 +91,8 @@ void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratc
 
 }  // namespace
 
-void encode_by_merges(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
+void encode_by_merges(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch,
+                      std::vector<TokenId>& out) {
     if (pretoken.size() == 1) {
         out.push_back(vocabulary.byte_token(pretoken[0]));
     } else if (pretoken.size() <= kMaxScanBytes) {
@@ -113,7 +118,9 @@ EncodedBatch encode_batch(const Vocabulary& vocabulary, std::span<const Bytes> t
     batch.offsets.assign(texts.size() + 1, 0);
     std::vector<std::vector<TokenId>> parts(std::max<size_t>(1, std::min(num_threads, texts.size())));
     std::vector<size_t> part_begins(parts.size() + 1, texts.size());
-    const auto weight = [&](size_t i) { return texts[i].size() + 64; };  // 64: what an empty text costs, about
+    const auto weight = [&](size_t i) {
+        return texts[i].size() + 64;
+    };  // 64: what an empty text costs, about
     parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
         Scratch scratch;
         std::vector<TokenId>& out = parts[part];
@@ -125,7 +132,8 @@ EncodedBatch encode_batch(const Vocabulary& vocabulary, std::span<const Bytes> t
     });
     batch.tokens = std::move(parts[0]);
     for (size_t part = 1; part < parts.size(); ++part) {
-        for (size_t i = part_begins[part]; i < part_begins[part + 1]; ++i) batch.offsets[i + 1] += batch.tokens.size();
+        for (size_t i = part_begins[part]; i < part_begins[part + 1]; ++i)
+            batch.offsets[i + 1] += batch.tokens.size();
         batch.tokens.insert(batch.tokens.end(), parts[part].begin(), parts[part].end());
     }
     return batch;

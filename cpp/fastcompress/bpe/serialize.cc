@@ -43,18 +43,21 @@ std::vector<uint8_t> Vocabulary::serialize() const {
 
 Result<Vocabulary> Vocabulary::parse(Bytes blob) {
     if (blob.size() < sizeof kMagic || !std::equal(std::begin(kMagic), std::end(kMagic), blob.begin())) {
-        return malformed("not a fastcompress BPE vocabulary (its first eight bytes are not 89 46 43 42 50 45 0D 0A)");
+        return malformed(
+            "not a fastcompress BPE vocabulary (its first eight bytes are not 89 46 43 42 50 45 0D 0A)");
     }
     ByteReader in(blob.subspan(sizeof kMagic));
     const uint32_t version = in.u32();
     if (in.ok() && version != kVersion) {
-        return malformed("BPE vocabulary of format version " + std::to_string(version) + "; this build reads version " +
-                         std::to_string(kVersion) + ": update fastcompress");
+        return malformed("BPE vocabulary of format version " + std::to_string(version) +
+                         "; this build reads version " + std::to_string(kVersion) + ": update fastcompress");
     }
-    if (in.remaining() < kDigestBytes) return malformed("truncated BPE vocabulary: copy the whole file again");
+    if (in.remaining() < kDigestBytes)
+        return malformed("truncated BPE vocabulary: copy the whole file again");
     const Sha256Digest digest = sha256(blob.first(blob.size() - kDigestBytes));
     if (!std::ranges::equal(digest, blob.last(kDigestBytes))) {
-        return malformed("BPE vocabulary with a wrong SHA-256: the file is truncated or damaged; copy it again");
+        return malformed(
+            "BPE vocabulary with a wrong SHA-256: the file is truncated or damaged; copy it again");
     }
     in = ByteReader(blob.subspan(sizeof kMagic + 4, blob.size() - sizeof kMagic - 4 - kDigestBytes));
 
@@ -65,11 +68,13 @@ Result<Vocabulary> Vocabulary::parse(Bytes blob) {
     const std::string pattern_name(as_chars(in.string()));
     const auto pattern = pretokenizer::pattern_from_name(pattern_name);
     if (in.ok() && !pattern) {
-        return malformed("BPE vocabulary for the pattern '" + pattern_name + "', which this build does not know");
+        return malformed("BPE vocabulary for the pattern '" + pattern_name +
+                         "', which this build does not know");
     }
     spec.pattern = pattern.value_or(pretokenizer::Pattern::kNone);
 
-    // Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything is allocated.
+    // Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything
+    // is allocated.
     const auto count = [&in](size_t record_bytes) -> size_t {
         const size_t value = in.u32();
         if (value > in.remaining() / record_bytes) in.raw(in.remaining() + 1);
@@ -87,6 +92,9 @@ Result<Vocabulary> Vocabulary::parse(Bytes blob) {
     for (SpecialToken& special : spec.special_tokens) {
         special.id = in.u32();
         special.text = as_chars(in.string());
+        if (special.id >= spec.tokens.size()) {
+            return malformed("BPE vocabulary with a special token past its last id: the file is damaged");
+        }
     }
     if (!in.ok() || in.remaining() > 0) return malformed("BPE vocabulary whose counts do not fit its length");
     Result<Vocabulary> vocabulary = make(std::move(spec));

@@ -45,7 +45,8 @@ void PretokenCounts::grow() {
     }
 }
 
-PretokenCounts count_pretokens(std::span<const Bytes> texts, pretokenizer::Pattern pattern, size_t num_threads) {
+PretokenCounts count_pretokens(std::span<const Bytes> texts, pretokenizer::Pattern pattern,
+                               size_t num_threads) {
     std::vector<PretokenCounts> parts(std::max<size_t>(1, std::min(num_threads, texts.size())));
     const auto weight = [&](size_t i) { return texts[i].size() + 1; };
     parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
@@ -59,7 +60,9 @@ namespace {
 
 using Pair = uint64_t;  // left << 32 | right, so that pairs compare as (left, right)
 
-Pair make_pair(TokenId left, TokenId right) { return uint64_t{left} << 32 | right; }
+Pair make_pair(TokenId left, TokenId right) {
+    return uint64_t{left} << 32 | right;
+}
 
 struct PairHash {
     size_t operator()(Pair pair) const { return mix64(pair); }
@@ -88,7 +91,8 @@ class MergeLoop {
             const auto word = static_cast<uint32_t>(words_.size());
             words_.push_back({symbols_.size(), pretoken.size(), counts.count(i)});
             symbols_.insert(symbols_.end(), pretoken.begin(), pretoken.end());
-            for (size_t k = 0; k + 1 < pretoken.size(); ++k) adjust(pretoken[k], pretoken[k + 1], word, counts.count(i));
+            for (size_t k = 0; k + 1 < pretoken.size(); ++k)
+                adjust(pretoken[k], pretoken[k + 1], word, counts.count(i));
         }
         for (const auto& [pair, state] : pairs_) heap_.push_back({state.count, pair});
         std::make_heap(heap_.begin(), heap_.end());
@@ -125,8 +129,8 @@ class MergeLoop {
         int64_t count;
     };
 
-    // Replaces each (left, right) by result from left to right, in place, as if one at a time: the counts of the pairs
-    // around an occurrence are those of the word as it stands at that moment.
+    // Replaces each (left, right) by result from left to right, in place, as if one at a time: the counts of
+    // the pairs around an occurrence are those of the word as it stands at that moment.
     void merge_in_word(uint32_t index, TokenId left, TokenId right, TokenId result) {
         Word& word = words_[index];
         TokenId* symbols = symbols_.data() + word.begin;

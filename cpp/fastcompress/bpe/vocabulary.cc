@@ -9,9 +9,13 @@
 namespace fastcompress::bpe {
 namespace {
 
-std::string name_of(TokenId id) { return "token " + std::to_string(id); }
+std::string name_of(TokenId id) {
+    return "token " + std::to_string(id);
+}
 
-size_t table_size(size_t max_entries) { return std::bit_ceil(std::max<size_t>(8, 2 * max_entries)); }
+size_t table_size(size_t max_entries) {
+    return std::bit_ceil(std::max<size_t>(8, 2 * max_entries));
+}
 
 }  // namespace
 
@@ -41,24 +45,27 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
 std::optional<Status> Vocabulary::lay_out_tokens() {
     std::vector<std::string>& tokens = spec_.tokens;
     size_t num_ids = tokens.size();
-    for (const SpecialToken& special : spec_.special_tokens) num_ids = std::max(num_ids, size_t{special.id} + 1);
+    for (const SpecialToken& special : spec_.special_tokens)
+        num_ids = std::max(num_ids, size_t{special.id} + 1);
     if (num_ids > kMaxVocabularySize) {
-        return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) + " ids, not " +
-                                std::to_string(num_ids));
+        return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) +
+                                " ids, not " + std::to_string(num_ids));
     }
     tokens.resize(num_ids);
 
     std::vector<const SpecialToken*> special_of(num_ids, nullptr);
     for (const SpecialToken& special : spec_.special_tokens) {
-        if (special.text.empty()) return invalid_argument("special " + name_of(special.id) + " has an empty text");
+        if (special.text.empty())
+            return invalid_argument("special " + name_of(special.id) + " has an empty text");
         if (!tokens[special.id].empty() || special_of[special.id]) {
-            return invalid_argument("special token '" + special.text + "' has the id " + std::to_string(special.id) +
-                                    ", which another token has");
+            return invalid_argument("special token '" + special.text + "' has the id " +
+                                    std::to_string(special.id) + ", which another token has");
         }
         special_of[special.id] = &special;
     }
     size_t num_bytes = 0;
-    for (size_t id = 0; id < num_ids; ++id) num_bytes += special_of[id] ? special_of[id]->text.size() : tokens[id].size();
+    for (size_t id = 0; id < num_ids; ++id)
+        num_bytes += special_of[id] ? special_of[id]->text.size() : tokens[id].size();
     if (num_bytes > 0xffffffffu) return invalid_argument("the tokens spell over 4 GiB together");
     arena_.reserve(num_bytes);
     offsets_.assign(1, 0);
@@ -102,7 +109,8 @@ std::optional<Status> Vocabulary::index_merges() {
         for (TokenId id = 0; id < size(); ++id) {
             if (token_bytes(id).size() > kMaxRankTokenBytes) {
                 return invalid_argument(name_of(id) + " has " + std::to_string(token_bytes(id).size()) +
-                                        " bytes; tokens of a rank file have at most " + std::to_string(kMaxRankTokenBytes));
+                                        " bytes; tokens of a rank file have at most " +
+                                        std::to_string(kMaxRankTokenBytes));
             }
         }
         index_rank_pairs();
@@ -122,7 +130,8 @@ std::optional<Status> Vocabulary::index_merges() {
         const Bytes left = token_bytes(merge.left);
         const Bytes right = token_bytes(merge.right);
         const Bytes result = token_bytes(merge.result);
-        if (result.size() != left.size() + right.size() || !std::ranges::equal(left, result.first(left.size())) ||
+        if (result.size() != left.size() + right.size() ||
+            !std::ranges::equal(left, result.first(left.size())) ||
             !std::ranges::equal(right, result.last(right.size()))) {
             return invalid_argument(which + " does not spell its result, " + name_of(merge.result));
         }
@@ -164,7 +173,8 @@ void Vocabulary::index_whole_pretokens() {
 }
 
 TokenId Vocabulary::find_spelling(Bytes bytes) const {
-    for (size_t i = hash_bytes(bytes) & spellings_mask_; spellings_[i] != kNoToken; i = (i + 1) & spellings_mask_) {
+    for (size_t i = hash_bytes(bytes) & spellings_mask_; spellings_[i] != kNoToken;
+         i = (i + 1) & spellings_mask_) {
         const Bytes found = token_bytes(spellings_[i]);
         if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) {
             return spellings_[i];

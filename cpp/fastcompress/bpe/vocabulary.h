@@ -1,15 +1,18 @@
 // A BPE vocabulary: what each token id spells, and which adjacent pairs of tokens merge in which order.
 //
 // Two kinds, by where the order of merges comes from:
-//   kMerges  a list of merges (left, right) -> result in the order they were learned; the rank of a merge is its index.
+//   kMerges  a list of merges (left, right) -> result in the order they were learned; the rank of a merge is
+//   its index.
 //            Vocabularies trained here.
-//   kRanks   tokens only, as in tiktoken's rank files: any two adjacent tokens whose concatenation is a token merge, the lowest
-//            resulting id first; and a pretoken that is itself a token is that token, whether or not merges reach it.
+//   kRanks   tokens only, as in tiktoken's rank files: any two adjacent tokens whose concatenation is a token
+//   merge, the lowest
+//            resulting id first; and a pretoken that is itself a token is that token, whether or not merges
+//            reach it.
 // Both become one table from pairs of ids to (rank, result), so there is one encoder.
 //
-// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a merge's result are
-// those of its left and right token; special tokens take no part in merges. A Vocabulary is immutable: any number of threads may
-// share it.
+// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a
+// merge's result are those of its left and right token; special tokens take no part in merges. A Vocabulary
+// is immutable: any number of threads may share it.
 #pragma once
 
 #include <array>
@@ -51,10 +54,12 @@ struct VocabularySpec {
 };
 
 inline constexpr size_t kMaxVocabularySize = size_t{1} << 24;
-// Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a token's length.
+// Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a
+// token's length.
 inline constexpr size_t kMaxRankTokenBytes = 1024;
 
-// An open-addressing table from pairs of token ids to merges: one probe sequence, 16-byte slots, at most half full.
+// An open-addressing table from pairs of token ids to merges: one probe sequence, 16-byte slots, at most half
+// full.
 class PairTable {
   public:
     struct Entry {
@@ -100,7 +105,8 @@ class Vocabulary {
     }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
-    // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
+    // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else
+    // kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
 
     pretokenizer::Pattern pattern() const { return spec_.pattern; }
@@ -123,7 +129,7 @@ class Vocabulary {
     PairTable pairs_;
     std::vector<TokenId> spellings_;  // open addressing by hash of the bytes: every token that is not special
     size_t spellings_mask_ = 0;
-    std::vector<bool> is_whole_;      // by id: encoding the token's bytes gives the token
+    std::vector<bool> is_whole_;  // by id: encoding the token's bytes gives the token
 };
 
 }  // namespace fastcompress::bpe

@@ -1,4 +1,5 @@
-// Hashing for in-memory tables. Deterministic on every platform, but never part of a format or an output order.
+// Hashing for in-memory tables. Deterministic on every platform, but never part of a format or an output
+// order.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ inline uint64_t mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// O(n) hash of a byte string, eight bytes a step. Words are read in the machine's own byte order: the value stays in memory.
+// O(n) hash of a byte string, eight bytes a step. Words are read in the machine's own byte order: the value
+// stays in memory.
 inline uint64_t hash_bytes(Bytes bytes) {
     const uint8_t* data = bytes.data();
     size_t size = bytes.size();

@@ -1,5 +1,5 @@
-// Status and Result: how the cores report bad input. No exceptions cross a core; the bindings turn a Status into a
-// typed Python error. A message names the thing and, where there is one, the remedy, in one line.
+// Status and Result: how the cores report bad input. No exceptions cross a core; the bindings turn a Status
+// into a typed Python error. A message names the thing and, where there is one, the remedy, in one line.
 #pragma once
 
 #include <cassert>
@@ -20,9 +20,15 @@ struct Status {
     std::string message;
 };
 
-inline Status invalid_argument(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
-inline Status invalid_data(std::string message) { return {StatusCode::kInvalidData, std::move(message)}; }
-inline Status malformed(std::string message) { return {StatusCode::kMalformed, std::move(message)}; }
+inline Status invalid_argument(std::string message) {
+    return {StatusCode::kInvalidArgument, std::move(message)};
+}
+inline Status invalid_data(std::string message) {
+    return {StatusCode::kInvalidData, std::move(message)};
+}
+inline Status malformed(std::string message) {
+    return {StatusCode::kMalformed, std::move(message)};
+}
 
 // Either a value or the Status that says why there is none.
 template <class T>

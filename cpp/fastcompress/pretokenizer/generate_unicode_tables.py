@@ -2,8 +2,8 @@
 
     pip install unicodedata2==16.0.0 && python cpp/fastcompress/pretokenizer/generate_unicode_tables.py
 
-Unicode 16.0 is what the regex engines of tiktoken 0.14 and tokenizers 0.23 use (tests/test_pretokenizer.py compares every
-code point); a newer version would give other pretokens, and so other ids, for a few thousand characters.
+Unicode 16.0 is what the regex engines of tiktoken 0.14 and tokenizers 0.23 use (tests/test_pretokenizer.py compares
+every code point); a newer version would give other pretokens, and so other ids, for a few thousand characters.
 """
 
 from pathlib import Path
@@ -20,7 +20,19 @@ CLASS_BITS = {  # bit of CharClass in char_class.h: general categories
 }
 SPACE_BIT, NEWLINE_BIT = 5, 6
 # The property White_Space, which regexes call \s; it is not a general category (U+0085 is Cc, U+001C is not in it).
-WHITE_SPACE = [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
+WHITE_SPACE = [
+    *range(0x09, 0x0E),
+    0x20,
+    0x85,
+    0xA0,
+    0x1680,
+    *range(0x2000, 0x200B),
+    0x2028,
+    0x2029,
+    0x202F,
+    0x205F,
+    0x3000,
+]
 BLOCK_BITS = 7  # of 6, 7 and 8 this gives the smallest tables
 
 
@@ -41,7 +53,9 @@ def rows(values: list[int]) -> str:
 
 def main() -> None:
     if unicodedata2.unidata_version != UNICODE_VERSION:
-        raise SystemExit(f"unicodedata2 holds Unicode {unicodedata2.unidata_version}: install unicodedata2=={UNICODE_VERSION}")
+        raise SystemExit(
+            f"unicodedata2 holds Unicode {unicodedata2.unidata_version}: install unicodedata2=={UNICODE_VERSION}"
+        )
     size = 1 << BLOCK_BITS
     classes = [char_class(c) for c in range(0x110000)]
     classes += [0] * size  # one block more: kInvalidCodePoint is 0x110000 and belongs to no class

@@ -18,8 +18,8 @@ constexpr PatternInfo kPatterns[] = {
     {Pattern::kNone, "none", ""},
 };
 
-// A text read character by character. Positions are byte offsets at character borders; past the end every class is 0
-// and every length 0, so that scanners need no bounds checks of their own.
+// A text read character by character. Positions are byte offsets at character borders; past the end every
+// class is 0 and every length 0, so that scanners need no bounds checks of their own.
 class Text {
   public:
     explicit Text(Bytes bytes) : data_(bytes.data()), size_(bytes.size()) {}
@@ -50,15 +50,27 @@ class Text {
     size_t size_;
 };
 
-bool is_letter(CharClass cls) { return cls & kLetter; }
-bool is_number(CharClass cls) { return cls & kNumber; }
-bool is_space(CharClass cls) { return cls & kSpace; }
-bool is_not_space(CharClass cls) { return !(cls & kSpace); }
-bool is_newline(CharClass cls) { return cls & kNewline; }
-bool is_symbol(CharClass cls) { return !(cls & (kSpace | kLetter | kNumber)); }  // [^\s\p{L}\p{N}]
+bool is_letter(CharClass cls) {
+    return cls & kLetter;
+}
+bool is_number(CharClass cls) {
+    return cls & kNumber;
+}
+bool is_space(CharClass cls) {
+    return cls & kSpace;
+}
+bool is_not_space(CharClass cls) {
+    return !(cls & kSpace);
+}
+bool is_newline(CharClass cls) {
+    return cls & kNewline;
+}
+bool is_symbol(CharClass cls) {
+    return !(cls & (kSpace | kLetter | kNumber));
+}  // [^\s\p{L}\p{N}]
 
-// The length of an English contraction's ending at `position`, apostrophe included, or 0: 's 'd 'm 't 'll 've 're.
-// Ignoring case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
+// The length of an English contraction's ending at `position`, apostrophe included, or 0: 's 'd 'm 't 'll 've
+// 're. Ignoring case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
 template <bool kIgnoreCase>
 size_t contraction(const Text& text, size_t position) {
     if (text.byte(position) != '\'') return 0;
@@ -100,7 +112,8 @@ SpaceRun read_spaces(const Text& text, size_t begin) {
     return run;
 }
 
-// \s+(?!\S)|\s: white space to the end of the text, else all but its last character, else that character alone.
+// \s+(?!\S)|\s: white space to the end of the text, else all but its last character, else that character
+// alone.
 size_t end_of_spaces(const Text& text, size_t begin, const SpaceRun& run) {
     return text.at_end(run.end) || run.last == begin ? run.end : run.last;
 }
@@ -134,12 +147,14 @@ size_t next_cl100k(Bytes bytes, size_t begin) {
     return end_of_spaces(text, begin, run);
 }
 
-// The first two alternatives of o200k after their optional first character: words that are cut where upper case follows lower
-// case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from `begin`, or 0 if neither matches.
+// The first two alternatives of o200k after their optional first character: words that are cut where upper
+// case follows lower case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from
+// `begin`, or 0 if neither matches.
 //
-// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends the match to
-// the end of the run of L. Otherwise U* gives back characters until one is in L: the last such character of the run ends
-// the match, since what follows it is in U only. Otherwise U+L* matches the run of U.
+// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends
+// the match to the end of the run of L. Otherwise U* gives back characters until one is in L: the last such
+// character of the run ends the match, since what follows it is in U only. Otherwise U+L* matches the run of
+// U.
 constexpr CharClass kUpperSet = kUpper | kOtherLetter | kMark;
 constexpr CharClass kLowerSet = kLower | kOtherLetter | kMark;
 
@@ -150,11 +165,13 @@ size_t lower_word(const Text& text, size_t begin) {  // U*L+
         end += c.length;
         if (c.cls & kLowerSet) after_last_common = end;
     }
-    if (text.at(end).cls & kLowerSet) return text.run(end, [](CharClass cls) -> bool { return cls & kLowerSet; });
+    if (text.at(end).cls & kLowerSet)
+        return text.run(end, [](CharClass cls) -> bool { return cls & kLowerSet; });
     return after_last_common;
 }
 
-size_t upper_word(const Text& text, size_t begin) {  // U+L*; called only where U*L+ failed, so that L* is empty
+size_t upper_word(const Text& text,
+                  size_t begin) {  // U+L*; called only where U*L+ failed, so that L* is empty
     const size_t end = text.run(begin, [](CharClass cls) -> bool { return cls & kUpperSet; });
     return end > begin ? end : 0;
 }
@@ -186,13 +203,19 @@ size_t next_whitespace(Bytes bytes, size_t begin) {
     return end_of_spaces(text, begin, read_spaces(text, begin));
 }
 
-size_t next_none(Bytes bytes, size_t) { return bytes.size(); }
+size_t next_none(Bytes bytes, size_t) {
+    return bytes.size();
+}
 
 }  // namespace
 
-std::span<const PatternInfo> patterns() { return kPatterns; }
+std::span<const PatternInfo> patterns() {
+    return kPatterns;
+}
 
-const PatternInfo& info(Pattern pattern) { return kPatterns[static_cast<size_t>(pattern)]; }
+const PatternInfo& info(Pattern pattern) {
+    return kPatterns[static_cast<size_t>(pattern)];
+}
 
 std::optional<Pattern> pattern_from_name(std::string_view name) {
     for (const PatternInfo& known : kPatterns) {
@@ -203,11 +226,16 @@ std::optional<Pattern> pattern_from_name(std::string_view name) {
 
 NextPretoken scanner(Pattern pattern) {
     switch (pattern) {
-        case Pattern::kGpt2: return next_gpt2;
-        case Pattern::kCl100k: return next_cl100k;
-        case Pattern::kO200k: return next_o200k;
-        case Pattern::kWhitespace: return next_whitespace;
-        case Pattern::kNone: return next_none;
+        case Pattern::kGpt2:
+            return next_gpt2;
+        case Pattern::kCl100k:
+            return next_cl100k;
+        case Pattern::kO200k:
+            return next_o200k;
+        case Pattern::kWhitespace:
+            return next_whitespace;
+        case Pattern::kNone:
+            return next_none;
     }
     return next_none;
 }

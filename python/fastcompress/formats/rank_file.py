@@ -27,7 +27,9 @@ def read_rank_file(path: str | os.PathLike[str]) -> dict[bytes, int]:
         except (ValueError, binascii.Error) as error:
             raise FormatError(f"{path}, line {number}: expected 'base64 rank'; is this a .tiktoken file?") from error
         if token in ranks or rank in seen or rank < 0 or not token:
-            raise FormatError(f"{path}, line {number}: the token or its rank {rank} is empty, negative or there already")
+            raise FormatError(
+                f"{path}, line {number}: the token or its rank {rank} is empty, negative or there already"
+            )
         ranks[token] = rank
         seen.add(rank)
     if not ranks:

@@ -1,0 +1,119 @@
+"""fastcompress encode"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastcompress.cli.inputs import (
+    CODEC_HELP,
+    all_documents,
+    corpus_options,
+    file_documents,
+    make_codec,
+    need_one,
+    read_corpus,
+)
+from fastcompress.cli.output import count, json_option, open_output, progress_bar, show_result
+
+if TYPE_CHECKING:
+    from fastcompress.codec import Codec
+
+
+@click.command(
+    short_help="Turn text into token ids.",
+    epilog="\b\nExamples:\n"
+    "  fastcompress encode --corpus tiny-shakespeare --codec char -o shards\n"
+    "  fastcompress encode book.txt --codec docs.bpe -o -",
+)
+@click.argument("files", nargs=-1, metavar="[FILES]...")
+@corpus_options
+@click.option("--codec", "codec_spec", required=True, metavar="CODEC", help=CODEC_HELP)
+@click.option("-o", "--output", required=True, help="A directory for shards; -: ids as text, a line a document.")
+@click.option("--split", default="train", show_default=True, help="The split that FILES become.")
+@click.option("--shard-tokens", type=click.IntRange(min=1), default=1 << 27, show_default=True,
+              help="Begin another file after this many tokens.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace splits that are there.")
+@click.option("--threads", type=click.IntRange(min=1), help="For encoding.  [default: all cores, at most 8]")
+@json_option
+def encode(
+    files: tuple[str, ...],
+    corpus: str | None,
+    text_key: str,
+    max_bytes: int | None,
+    codec_spec: str,
+    output: str,
+    split: str,
+    shard_tokens: int,
+    overwrite: bool,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Turn text into token ids: shards to train on, or text to look at.
+
+    --corpus writes a split each for train, validation and test; FILES, whole, become the one split --split.
+    Documents keep their borders: an end-of-document id follows each. - is standard input.
+    """
+    need_one(FILES=files, corpus=corpus)
+    if corpus:
+        loaded = read_corpus(corpus, text_key, max_bytes)
+        codec = make_codec(codec_spec, loaded.contents("train"), lambda: all_documents(loaded))
+        splits = {name: loaded.contents(name) for name in ("train", "validation", "test") if loaded.num_bytes(name)}
+    else:
+        documents = list(file_documents(files, text_key, max_bytes))
+        codec = make_codec(codec_spec, documents, lambda: documents)
+        splits = {split: documents}
+    if output == "-":
+        _print_ids(splits, codec)
+    else:
+        _write(splits, codec, output, shard_tokens, overwrite, threads, as_json)
+
+
+def _print_ids(splits: dict[str, list[bytes]], codec: Codec) -> None:
+    with open_output("-") as file:
+        for documents in splits.values():
+            for document in documents:
+                file.write(" ".join(map(str, codec.encode(document).tolist())).encode() + b"\n")
+
+
+def _write(
+    splits: dict[str, list[bytes]],
+    codec: Codec,
+    output: str,
+    shard_tokens: int,
+    overwrite: bool,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    from fastcompress.data.shards import TokenDataset, write_shards
+
+    with progress_bar("encoding", sum(map(_num_bytes, splits.values()))) as advance:
+        for name, documents in splits.items():
+            write_shards(
+                Path(output), name, documents, codec, shard_tokens=shard_tokens, num_threads=threads,
+                overwrite=overwrite, progress=lambda num_bytes, num_tokens: advance(num_bytes),
+            )  # fmt: skip
+    written = {name: TokenDataset.open(Path(output), name, codec=codec, verify=False) for name in splits}
+    result = {
+        "output": output,
+        "codec": codec.name,
+        "fingerprint": codec.fingerprint,
+        "vocab_size": codec.vocab_size,
+        "splits": {
+            name: {"documents": data.num_documents, "bytes": data.num_bytes, "tokens": data.num_tokens}
+            for name, data in written.items()
+        },
+    }
+    lines = [
+        f"{output}: {name}: {count(data.num_documents, 'document')}, {count(data.num_bytes, 'byte')}, "
+        f"{count(data.num_tokens, 'token')}"
+        for name, data in written.items()
+    ]
+    show_result(result, "\n".join(lines), as_json)
+
+
+def _num_bytes(documents: Sequence[bytes]) -> int:
+    return sum(map(len, documents))

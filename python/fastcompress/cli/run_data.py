@@ -1,0 +1,120 @@
+"""Which text a run trains on, kept beside it as data.json: resuming and evaluating need not be told."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastcompress.cli.inputs import all_documents, make_codec, read_corpus
+from fastcompress.cli.output import progress_bar
+
+if TYPE_CHECKING:
+    from fastcompress.codec import Codec
+    from fastcompress.data.corpora import Corpus
+    from fastcompress.data.shards import TokenDataset
+
+FILE = "data.json"
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A corpus with its options, or a directory of shards; exactly one of `corpus` and `shards` is set.
+
+    `fingerprint`: of the corpus when the run began; None for shards, which carry checksums of their own.
+    """
+
+    corpus: str | None = None
+    text_key: str = "text"
+    max_bytes: int | None = None
+    shards: str | None = None
+    fingerprint: str | None = None
+
+    @classmethod
+    def given(cls, corpus: str | None, text_key: str, max_bytes: int | None, shards: str | None = None) -> RunData:
+        """From the options of a command; paths are made absolute."""
+        if corpus is not None and Path(corpus).exists():
+            corpus = str(Path(corpus).resolve())
+        return cls(corpus, text_key, max_bytes, str(Path(shards).resolve()) if shards is not None else None)
+
+    @classmethod
+    def load(cls, run_directory: Path) -> RunData:
+        """What `save` wrote. DataError: nothing, the run was not started by the CLI. FormatError: damaged."""
+        from fastcompress.errors import DataError, FormatError
+
+        path = run_directory / FILE
+        try:
+            return cls(**json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            raise DataError(f"{path}: is missing, so the run's text is not known; give --corpus") from None
+        except (OSError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: cannot be read ({error}); remove it and give --corpus") from error
+
+    def of_run(self, run_directory: Path) -> RunData:
+        """The same, bound to be the text that the run in `run_directory` began with, where that is known."""
+        if not (run_directory / FILE).exists():
+            return self
+        return dataclasses.replace(self, fingerprint=RunData.load(run_directory).fingerprint)
+
+    def save(self, run_directory: Path) -> None:
+        from fastcompress._files import write_atomically
+        from fastcompress.errors import OutputError
+
+        try:
+            run_directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{run_directory}: cannot be written ({error.strerror}); choose another") from error
+        fields = dataclasses.asdict(self)
+        if self.shards is None:
+            fields["fingerprint"] = self.loaded.fingerprint
+        write_atomically(run_directory / FILE, json.dumps(fields, indent=1).encode() + b"\n")
+
+    @property
+    def name(self) -> str:
+        return self.shards or self.loaded.name
+
+    @cached_property
+    def loaded(self) -> Corpus:
+        """The corpus. MismatchError when its text is no longer what it was when the run began."""
+        from fastcompress.errors import MismatchError
+
+        corpus = read_corpus(self.corpus or "", self.text_key, self.max_bytes)
+        if self.fingerprint not in (None, corpus.fingerprint):
+            raise MismatchError(f"{corpus.name}: its text is not what the run began with; restore it")
+        return corpus
+
+    def codec(self, spec: str) -> Codec:
+        """The codec `spec` names, or the one the shards were encoded with."""
+        from fastcompress.codec import load_codec
+
+        if self.shards is not None:
+            return load_codec(Path(self.shards) / "codec.json")
+        return make_codec(spec, self.loaded.contents("train"), lambda: all_documents(self.loaded))
+
+    def train_tokens(self, codec: Codec) -> TokenDataset:
+        """The train split as tokens of `codec`."""
+        from fastcompress.data.shards import TokenDataset
+
+        if self.shards is not None:
+            return TokenDataset.open(Path(self.shards), "train", codec=codec)
+
+        def counted() -> Iterator[bytes]:
+            with progress_bar("encoding", self.loaded.num_bytes("train")) as advance:
+                for document in self.loaded.contents("train"):
+                    yield document
+                    advance(len(document))
+
+        return TokenDataset.from_documents(counted(), codec)
+
+    def documents(self, split: str, codec: Codec) -> list[bytes]:
+        """The raw documents of a split."""
+        from fastcompress.data.shards import TokenDataset
+
+        if self.shards is None:
+            return self.loaded.contents(split)
+        dataset = TokenDataset.open(Path(self.shards), split, codec=codec)
+        return [codec.decode(tokens) for tokens in dataset.documents()]

@@ -1,0 +1,37 @@
+"""fastcompress study"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fastcompress.cli.output import json_option, show_result
+
+
+@click.command(
+    short_help="Compare tokenizations; write a report.",
+    epilog="\b\nExample:\n  fastcompress study quick --output report",
+)
+@click.argument("name", type=click.Choice(["quick", "shakespeare"]))
+@click.option("-o", "--output", help="Directory of report.html, report.json and the runs.  [default: study-NAME]")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all the randomness.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or mps.")
+@json_option
+def study(name: str, output: str | None, seed: int, device: str, as_json: bool) -> None:
+    """Compare tokenizations on one text under one budget, and write a report.
+
+    \b
+    quick: bytes, characters and BPE on the prose in Python's own help;
+      minutes on two CPU cores.
+    shakespeare: the same on Tiny Shakespeare, with models of the workshop's
+      size; for a GPU.
+    """
+    from fastcompress.study.runner import run_study
+
+    try:
+        report = run_study(name, Path(output or f"study-{name}"), seed=seed, device=device, progress=True)
+    except (KeyboardInterrupt, SystemExit):
+        click.echo("stopped; the same command goes on from here", err=True)
+        raise
+    show_result({"report": str(report), "study": name, "seed": seed}, f"{report}: open it in a browser", as_json)

@@ -1,0 +1,225 @@
+"""Corpora: named or given texts as documents, divided into train, validation and test.
+
+How a corpus is divided:
+
+- By document: the SHA-256 of its bytes decides, so the same text lands in the same split whatever its name,
+  its order and its company. As a number in [0, 1), the hash is below 0.05 for test, below 0.10 for
+  validation, else train.
+- A corpus too small to fill every split so gets one document moved: with two documents or more train and
+  validation are never empty, with three or more test is not. The document with the smallest hash moves, out
+  of the split that holds most.
+- One document alone is cut: its last 10 % (from a UTF-8 character border) is validation; there is no test.
+- A folder of JSON-lines files whose names say train, val (valid, validation, dev) or test is divided already,
+  and that is kept; without validation files, the hash takes the validation documents out of train.
+
+Documents that are empty are left out (nothing to predict), and so are repeats of an earlier one, byte for
+byte; between splits the one in test stays, else the one in validation: nothing held out is trained on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fastcompress.data import sources
+from fastcompress.data.sources import Document
+from fastcompress.errors import ConfigError, DataError
+
+__all__ = ["NAMED_CORPORA", "SPLITS", "Corpus", "Document", "load_corpus", "split_documents", "take_bytes"]
+
+SPLITS = ("train", "validation", "test")
+NAMED_CORPORA = {
+    "python-docs": sources.python_docs,
+    "python-source": sources.python_source,
+    "tiny-shakespeare": sources.tiny_shakespeare,
+}
+_SPLIT_WORDS = {
+    "train": "train", "val": "validation", "valid": "validation", "validation": "validation",
+    "dev": "validation", "test": "test",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents in three splits.
+
+    Attributes:
+        num_empty, num_repeats: documents left out because they were empty, or equal to another one.
+        is_single: the corpus was one document, cut into train and validation.
+    """
+
+    name: str
+    train: tuple[Document, ...]
+    validation: tuple[Document, ...]
+    test: tuple[Document, ...]
+    num_empty: int = 0
+    num_repeats: int = 0
+    is_single: bool = False
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits: SHA-256 over the contents of the splits in order, ids and names left out."""
+        digest = hashlib.sha256(b"fastcompress corpus, version 1\n")
+        for documents in (self.train, self.validation, self.test):
+            digest.update(len(documents).to_bytes(8, "little"))
+            for document in documents:
+                digest.update(len(document.data).to_bytes(8, "little"))
+                digest.update(document.data)
+        return digest.hexdigest()
+
+    def split(self, name: str) -> tuple[Document, ...]:
+        """Documents of the split "train", "validation" or "test". DataError when it is empty: says why."""
+        if name not in SPLITS:
+            raise ConfigError(f"split {name!r} is not one of {', '.join(SPLITS)}")
+        documents: tuple[Document, ...] = getattr(self, name)
+        if not documents:
+            reason = "it is one document, whose last 10 % is validation" if self.is_single else "it is too small"
+            raise DataError(f"{self.name}: has no {name} split ({reason}); use another split or more documents")
+        return documents
+
+    def contents(self, name: str) -> list[bytes]:
+        """The bytes of the documents of a split, as codecs and evaluation take them; errors as in `split`."""
+        return [document.data for document in self.split(name)]
+
+    def num_bytes(self, name: str) -> int:
+        """Bytes of a split, 0 when it is empty."""
+        if name not in SPLITS:
+            raise ConfigError(f"split {name!r} is not one of {', '.join(SPLITS)}")
+        return sum(len(document.data) for document in getattr(self, name))
+
+
+def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_bytes: int | None = None) -> Corpus:
+    """Load and divide a corpus.
+
+    Args:
+        spec: "python-docs", "python-source", "tiny-shakespeare", or a path: a file (one document), JSON lines
+            (.jsonl, .jsonl.gz, .jsonl.xz), or a folder of both, hidden files left out.
+        text_key: where the text is in a row of JSON lines.
+        max_bytes: stop before the document that would exceed this many bytes in all (in a folder that is
+            divided already: in each split); a first document larger than that is cut at a character border.
+
+    The corpora named python-* differ between releases of Python; the fingerprint tells.
+    Raises DataError naming the path and the remedy: nothing there, not readable, no text, a bad line.
+    """
+    if max_bytes is not None and max_bytes < 1:
+        raise ConfigError(f"max_bytes is {max_bytes}, must be at least 1")
+    spec = os.fspath(spec)
+    if spec in NAMED_CORPORA:
+        return split_documents(spec, take_bytes(NAMED_CORPORA[spec](), max_bytes))
+    path = Path(spec)
+    if path.is_dir():
+        return _load_folder(path, text_key, max_bytes)
+    if not path.exists():
+        raise DataError(f"{spec}: no such file, folder or corpus; the named ones are {', '.join(NAMED_CORPORA)}")
+    return split_documents(path.name, take_bytes(sources.path_documents(path, text_key), max_bytes))
+
+
+def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
+    """Divide `documents` by the rules in this module's head. DataError when there is nothing to divide."""
+    return _make_corpus(name, ((None, document) for document in documents))
+
+
+def _load_folder(root: Path, text_key: str, max_bytes: int | None) -> Corpus:
+    paths = sources.folder_files(root)
+    if any(path.suffix == ".shard" for path in paths):
+        raise DataError(f"{root}: holds token shards, not text; name the text, or train with --shards {root}")
+    name = root.resolve().name
+    declared = [_declared_split(path) for path in paths]
+    if None in declared or len(set(declared)) < 2 or "train" not in declared:
+        return split_documents(name, take_bytes(sources.folder(root, paths, text_key), max_bytes))
+    pairs: list[tuple[str | None, Document]] = []
+    for split in reversed(SPLITS):  # Of repeated documents the first stays: better held out than trained on.
+        chosen = [path for path, its in zip(paths, declared, strict=True) if its == split]
+        pairs += [(split, d) for d in take_bytes(sources.folder(root, chosen, text_key), max_bytes)]
+    return _make_corpus(name, pairs)
+
+
+def _declared_split(path: Path) -> str | None:
+    """The one split that a JSON-lines file's name speaks of, "train" for code-train-00.jsonl.xz, or None."""
+    if not sources.is_json_lines(path):
+        return None
+    words = re.split(r"[^a-z]+", path.name.partition(".jsonl")[0].lower())
+    found = {_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS}
+    return found.pop() if len(found) == 1 else None
+
+
+def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> Corpus:
+    """Divide (declared split or None, document) pairs; of documents that repeat, the first stays."""
+    kept: dict[bytes, tuple[str | None, Document]] = {}
+    num_empty = num_repeats = 0
+    for split, document in declared:
+        digest = hashlib.sha256(document.data).digest()
+        if not document.data:
+            num_empty += 1
+        elif digest not in kept:
+            kept[digest] = split, document
+        else:
+            num_repeats += 1
+    if not kept:
+        what = f"{num_empty} empty documents" if num_empty else "no documents"
+        raise DataError(f"{name}: holds {what}, nothing to train on; name a corpus with text in it")
+    if len(kept) == 1:
+        begin, end = _cut_single(name, next(iter(kept.values()))[1])
+        return Corpus(name, (begin,), (end,), (), num_empty, num_repeats, is_single=True)
+    has_validation = any(split == "validation" for split, _ in kept.values())
+    splits: dict[str, dict[bytes, Document]] = {split: {} for split in SPLITS}
+    for digest, (split, document) in kept.items():
+        if split is None:
+            split = _split_by_hash(digest)
+        elif split == "train" and not has_validation and _split_by_hash(digest) == "validation":
+            split = "validation"
+        splits[split][digest] = document
+    is_declared = any(split is not None for split, _ in kept.values())
+    _fill_empty_splits(splits, SPLITS[:2] if is_declared or len(kept) == 2 else SPLITS)
+    train, validation, test = (tuple(splits[split].values()) for split in SPLITS)
+    return Corpus(name, train, validation, test, num_empty, num_repeats)
+
+
+def _split_by_hash(digest: bytes) -> str:
+    twentieth = int.from_bytes(digest[:8], "big") * 20 >> 64
+    return {0: "test", 1: "validation"}.get(twentieth, "train")
+
+
+def _fill_empty_splits(splits: dict[str, dict[bytes, Document]], needed: tuple[str, ...]) -> None:
+    """Move the smallest hash of the fullest split into each empty one; of equally full ones, test's."""
+    for split in needed:
+        if not splits[split]:
+            fullest = max(SPLITS, key=lambda name: (len(splits[name]), SPLITS.index(name)))
+            digest = min(splits[fullest])
+            splits[split][digest] = splits[fullest].pop(digest)
+
+
+def _cut_single(name: str, document: Document) -> tuple[Document, Document]:
+    data = document.data
+    if len(data) < 2:
+        raise DataError(f"{name}: holds 1 byte, too few to keep some for validation; give more text")
+    cut = _character_border(data, max(1, len(data) * 9 // 10))
+    return Document(f"{document.id}#train", data[:cut]), Document(f"{document.id}#validation", data[cut:])
+
+
+def _character_border(data: bytes, position: int) -> int:
+    """The last UTF-8 character border in [1, position]; `position` itself where none is near (not UTF-8)."""
+    for border in range(position, max(0, position - 4), -1):
+        if border == len(data) or data[border] & 0xC0 != 0x80:
+            return border
+    return position
+
+
+def take_bytes(documents: Iterable[Document], max_bytes: int | None) -> Iterator[Document]:
+    """Whole documents from the front, at most `max_bytes` bytes of them (None: all).
+
+    A first document larger than that is cut at a character border.
+    """
+    taken = 0
+    for document in documents:
+        if max_bytes is not None and taken + len(document.data) > max_bytes:
+            if taken == 0:
+                yield Document(document.id, document.data[: _character_border(document.data, max_bytes)])
+            return
+        taken += len(document.data)
+        yield document

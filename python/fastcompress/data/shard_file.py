@@ -1,0 +1,255 @@
+"""One shard file: a run of token ids cut into documents, with everything needed to trust it.
+
+FORMAT, version 1. All integers are little endian; offsets are in bytes from the start of the file.
+
+====== ===== ============================================================================================
+offset bytes field
+====== ===== ============================================================================================
+0      8     magic ``89 46 43 53 48 0D 0A 1A`` ("\\x89FCSH\\r\\n\\x1a": a text-mode copy breaks it visibly)
+8      4     format version, 1
+12     4     bytes a token, W: 2 when vocab_size <= 65,535 (so that the end-of-document id fits), else 4
+16     8     num_tokens, N: end-of-document ids included
+24     8     num_documents, D: at least 1
+32     8     num_bytes: raw bytes of the documents, before encoding
+40     4     vocab_size: ids of the codec; the end-of-document id is this number
+44     4     shard_index: this file's place in its split, from 0
+48     4     num_shards: files of the split
+52     12    zero
+64     32    fingerprint of the codec
+96     32    SHA-256 of the payload: every byte from offset 160 to the end of the file
+128    32    SHA-256 of bytes [0, 128)
+160    N*W   token ids, each at most vocab_size; every document ends in exactly one end-of-document id
+...    0..7  zeros up to a multiple of 8
+...    8*D+8 document offsets, in tokens: document d is tokens [offset[d], offset[d + 1]), its end id included
+====== ===== ============================================================================================
+
+The header is written last, so a file whose writer was stopped has no magic and does not open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import struct
+from array import array
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from fastcompress.errors import DataError, FormatError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+MAGIC = b"\x89FCSH\r\n\x1a"
+VERSION = 1
+HEADER_BYTES = 160
+_FIELDS = struct.Struct("<8sIIQQQIIII8x32s32s")
+_CHUNK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardHeader:
+    """The fixed fields of a shard file; see FORMAT above."""
+
+    num_tokens: int
+    num_documents: int
+    num_bytes: int
+    vocab_size: int
+    codec_fingerprint: str
+    payload_sha256: bytes
+    shard_index: int = 0
+    num_shards: int = 1
+
+    @property
+    def token_bytes(self) -> int:
+        return token_bytes(self.vocab_size)
+
+    @property
+    def offsets_begin(self) -> int:
+        """Where the document offsets start, in bytes from the start of the file."""
+        return -(-(HEADER_BYTES + self.num_tokens * self.token_bytes) // 8) * 8
+
+    @property
+    def file_bytes(self) -> int:
+        return self.offsets_begin + 8 * (self.num_documents + 1)
+
+    def to_bytes(self) -> bytes:
+        fields = _FIELDS.pack(
+            MAGIC, VERSION, self.token_bytes, self.num_tokens, self.num_documents, self.num_bytes,
+            self.vocab_size, self.shard_index, self.num_shards, 0,
+            bytes.fromhex(self.codec_fingerprint), self.payload_sha256,
+        )  # fmt: skip
+        return fields + hashlib.sha256(fields).digest()
+
+    @classmethod
+    def from_bytes(cls, blob: bytes, path: Path) -> ShardHeader:
+        """Parse and check the first HEADER_BYTES of a file. FormatError names the path and what is wrong."""
+        if blob[: len(MAGIC)] != MAGIC:
+            raise FormatError(f"{path}: not a shard file (wrong magic); encode the corpus again")
+        if len(blob) < HEADER_BYTES:
+            raise FormatError(f"{path}: truncated inside its header; encode the corpus again")
+        _, version, width, tokens, documents, num_bytes, vocab, index, count, zero, codec, payload = _FIELDS.unpack(
+            blob[:128]
+        )
+        if version != VERSION:
+            raise FormatError(
+                f"{path}: shard format version {version}, this build reads version {VERSION}; "
+                "encode the corpus again, or use the release that wrote it"
+            )
+        if hashlib.sha256(blob[:128]).digest() != blob[128:HEADER_BYTES]:
+            raise FormatError(f"{path}: the header is corrupted (checksum); encode the corpus again")
+        header = cls(
+            num_tokens=tokens, num_documents=documents, num_bytes=num_bytes, vocab_size=vocab,
+            codec_fingerprint=codec.hex(), payload_sha256=payload, shard_index=index, num_shards=count,
+        )  # fmt: skip
+        if width != header.token_bytes or zero or not (1 <= documents <= tokens) or index >= count:
+            raise FormatError(f"{path}: the header contradicts itself; encode the corpus again")
+        return header
+
+
+def token_bytes(vocab_size: int) -> int:
+    """Bytes a stored id takes: 2 when `vocab_size` ids and the end-of-document id fit 16 bits, else 4."""
+    return 2 if vocab_size <= 0xFFFF else 4
+
+
+def token_dtype(vocab_size: int) -> np.dtype[np.unsignedinteger]:
+    """Little-endian dtype of a stored id."""
+    return np.dtype(f"<u{token_bytes(vocab_size)}")
+
+
+class ShardFileWriter:
+    """Writes one shard file front to back, in memory that grows by 8 bytes a document.
+
+    The header stays zero until `write_header` is called on the finished file; until then it is no shard.
+    """
+
+    def __init__(self, path: Path, *, vocab_size: int, codec_fingerprint: str) -> None:
+        self.path = path
+        self._vocab_size = vocab_size
+        self._fingerprint = codec_fingerprint
+        self._dtype = token_dtype(vocab_size)
+        self._offsets = array("Q", [0])
+        self._num_bytes = 0
+        self._sha256 = hashlib.sha256()
+        self._file: BinaryIO = path.open("xb")
+        self._file.write(bytes(HEADER_BYTES))
+
+    @property
+    def num_tokens(self) -> int:
+        return self._offsets[-1]
+
+    def add(self, tokens: npt.NDArray[np.integer], num_bytes: int) -> None:
+        """Append one document: its ids, without the end id, and the number of raw bytes it stands for."""
+        if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocab_size:
+            raise DataError(f"a codec of {self._vocab_size} ids encoded to id {int(tokens.max())}; report this bug")
+        stored = np.empty(len(tokens) + 1, self._dtype)
+        stored[:-1] = tokens
+        stored[-1] = self._vocab_size
+        self._write(stored.tobytes())
+        self._offsets.append(self.num_tokens + len(stored))
+        self._num_bytes += num_bytes
+
+    def finish(self) -> ShardHeader:
+        """Write the padding and the offsets, close the file, and return the header it should get."""
+        self._write(bytes(-self._file.tell() % 8))
+        self._write(np.asarray(self._offsets, "<u8").tobytes())
+        self._file.close()
+        return ShardHeader(
+            num_tokens=self.num_tokens,
+            num_documents=len(self._offsets) - 1,
+            num_bytes=self._num_bytes,
+            vocab_size=self._vocab_size,
+            codec_fingerprint=self._fingerprint,
+            payload_sha256=self._sha256.digest(),
+        )
+
+    def close(self) -> None:
+        """Close the file without making it a shard."""
+        self._file.close()
+
+    def _write(self, blob: bytes) -> None:
+        self._file.write(blob)
+        self._sha256.update(blob)
+
+
+def write_header(path: Path, header: ShardHeader, *, shard_index: int, num_shards: int) -> None:
+    """Make the finished file at `path` a shard: put its header in place."""
+    with path.open("r+b") as file:
+        file.write(replace(header, shard_index=shard_index, num_shards=num_shards).to_bytes())
+
+
+class ShardFile:
+    """A memory-mapped shard file, checked when opened.
+
+    `tokens` is uint16[N] or uint32[N], `offsets` uint64[D + 1]; both look into the file, read-only.
+    """
+
+    def __init__(self, path: Path, *, verify: bool) -> None:
+        """Open `path`. With `verify` every byte is read once: checksum, range of ids, one end id a document.
+
+        FormatError: foreign, truncated, of another version, or corrupted. DataError: an id out of range.
+        """
+        with path.open("rb") as file:
+            self.header = ShardHeader.from_bytes(file.read(HEADER_BYTES), path)
+            size = file.seek(0, 2)
+            if size != self.header.file_bytes:
+                raise FormatError(
+                    f"{path}: {size:,} bytes, but its header promises {self.header.file_bytes:,}; "
+                    "it is truncated or has bytes added: encode the corpus again"
+                )
+            if verify:
+                _check_payload(file, path, self.header)
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.path = path
+        h = self.header
+        self.tokens = np.frombuffer(self._map, token_dtype(h.vocab_size), h.num_tokens, HEADER_BYTES)
+        self.offsets = np.frombuffer(self._map, "<u8", h.num_documents + 1, h.offsets_begin)
+        self._check_offsets(verify)
+        self.release_pages()
+
+    def release_pages(self) -> None:
+        """Give the mapped pages back to the system's cache: random reads then do not grow the process."""
+        if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows, which trims the working set itself
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def _check_offsets(self, verify: bool) -> None:
+        offsets = self.offsets
+        if offsets[0] != 0 or offsets[-1] != self.header.num_tokens or not (offsets[1:] > offsets[:-1]).all():
+            raise FormatError(f"{self.path}: its document offsets do not ascend; encode the corpus again")
+        if verify and (self.tokens[offsets[1:] - 1] != self.header.vocab_size).any():
+            raise FormatError(f"{self.path}: a document does not end in its end id; encode the corpus again")
+
+
+def _check_payload(file: BinaryIO, path: Path, header: ShardHeader) -> None:
+    """Read the payload once, in chunks: its SHA-256, the range of its ids, one end id a document."""
+    file.seek(HEADER_BYTES)
+    digest = hashlib.sha256()
+    left = header.num_tokens * header.token_bytes
+    num_ends = first = 0
+    bad: tuple[int, int] | None = None
+    while left:
+        chunk = file.read(min(left, _CHUNK_BYTES))
+        if len(chunk) < min(left, _CHUNK_BYTES):
+            raise FormatError(f"{path}: shrank while it was read; encode the corpus again")
+        digest.update(chunk)
+        tokens = np.frombuffer(chunk, token_dtype(header.vocab_size))
+        num_ends += int(np.count_nonzero(tokens == header.vocab_size))
+        if bad is None and tokens.max() > header.vocab_size:
+            position = int(np.argmax(tokens > header.vocab_size))
+            bad = int(tokens[position]), first + position
+        first += len(tokens)
+        left -= len(chunk)
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    if digest.digest() != header.payload_sha256:
+        raise FormatError(f"{path}: its contents are corrupted (checksum); encode the corpus again")
+    if bad is not None:
+        raise DataError(
+            f"{path}: id {bad[0]} at token {bad[1]} is above the end-of-document id {header.vocab_size}; "
+            "encode the corpus again"
+        )
+    if num_ends != header.num_documents:
+        raise FormatError(f"{path}: {num_ends} end ids for {header.num_documents} documents; encode the corpus again")

@@ -1,0 +1,204 @@
+"""Where documents come from: CPython's own texts, Tiny Shakespeare, text files, JSON lines, folders.
+
+Every function yields documents one at a time, in an order that depends on names and contents only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import sys
+import sysconfig
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from fastcompress._files import write_atomically
+from fastcompress.errors import DataError, FormatError
+
+TINY_SHAKESPEARE_URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
+TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+_TINY_SHAKESPEARE_BYTES = 1_115_394
+_TIMEOUT_SECONDS = 30.0
+# Generated tables above this size (pydoc's topics, a prose corpus of its own, is one) are not source code.
+_LARGEST_SOURCE_BYTES = 1 << 18
+_NO_SOURCE_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
+_SITE_FILES = ("sitecustomize.py", "usercustomize.py", "_sysconfigdata")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text, or any other byte string, and where it comes from (for people; no fingerprint counts it)."""
+
+    id: str
+    data: bytes
+
+
+def python_docs() -> Iterator[Document]:
+    """The prose of CPython's built-in help (`help("topics")`), one document a topic, about 0.5 MB."""
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:
+        raise DataError(
+            "python-docs: this Python comes without pydoc_data; install its full standard library "
+            "(Debian: libpython3-stdlib), or name a file"
+        ) from None
+    for name in sorted(topics):
+        yield Document(name, topics[name].encode())
+
+
+def python_source() -> Iterator[Document]:
+    """The standard library's .py files, about 11 MB: no tests, no installed packages, none over 256 KiB."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    paths = []
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = [s for s in subfolders if s not in _NO_SOURCE_FOLDERS and not s.startswith("config-")]
+        paths += [Path(folder, f) for f in files if f.endswith(".py") and not f.startswith(_SITE_FILES)]
+    paths.sort(key=lambda path: path.relative_to(root).as_posix())
+    found = False
+    for path in paths:
+        if path.is_file() and path.stat().st_size <= _LARGEST_SOURCE_BYTES:
+            found = True
+            yield Document(path.relative_to(root).as_posix(), _read_bytes(path))
+    if not found:
+        raise DataError(f"python-source: no .py files in {root} (a zipped standard library?); name a folder")
+
+
+def tiny_shakespeare() -> Iterator[Document]:
+    """Tiny Shakespeare, 1,115,394 bytes: from FASTCOMPRESS_DATA, else the user's cache, else its public home.
+
+    DataError when it is in none of the three, or the file in FASTCOMPRESS_DATA is another.
+    """
+    name = "tinyshakespeare.txt"
+    folder = os.environ.get("FASTCOMPRESS_DATA")
+    if folder and (given := Path(folder, name)).exists():
+        data = _read_bytes(given)
+        if hashlib.sha256(data).hexdigest() != TINY_SHAKESPEARE_SHA256:
+            raise DataError(f"{given}: is not Tiny Shakespeare (its SHA-256 differs); restore or remove it")
+        yield Document(name, data)
+        return
+    cached = cache_folder() / name
+    data = _read_bytes(cached) if cached.exists() else b""
+    if hashlib.sha256(data).hexdigest() != TINY_SHAKESPEARE_SHA256:
+        data = _download_tiny_shakespeare(cached)
+        with contextlib.suppress(OSError):  # A cache that cannot be written costs the next run a download.
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(cached, data)
+    yield Document(name, data)
+
+
+def cache_folder() -> Path:
+    """The folder of this package among the user's caches, by the platform's convention; it may not exist."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "fastcompress"
+
+
+def _download_tiny_shakespeare(cached: Path) -> bytes:
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(TINY_SHAKESPEARE_URL, timeout=_TIMEOUT_SECONDS) as response:
+            data: bytes = response.read(_TINY_SHAKESPEARE_BYTES + 1)
+    except (OSError, HTTPException) as error:
+        problem = f"cannot be downloaded ({error})"
+    else:
+        if hashlib.sha256(data).hexdigest() == TINY_SHAKESPEARE_SHA256:
+            return data
+        problem = "was downloaded, but its SHA-256 is wrong"
+    raise DataError(
+        f"tiny-shakespeare: {problem}; get {TINY_SHAKESPEARE_URL} elsewhere and either name that file as the "
+        f"corpus, or put it at {cached}, or put it as tinyshakespeare.txt into a folder named by the "
+        "environment variable FASTCOMPRESS_DATA"
+    )
+
+
+def path_documents(path: Path, text_key: str = "text") -> Iterator[Document]:
+    """The documents of a path: a folder's files, the rows of JSON lines, any other file whole, as it is."""
+    if path.is_dir():
+        yield from folder(path, folder_files(path), text_key)
+    elif is_json_lines(path):
+        yield from json_lines(path, text_key)
+    else:
+        yield Document(path.name, _read_bytes(path))
+
+
+def is_json_lines(path: Path) -> bool:
+    """By name: .jsonl, .jsonl.gz, .jsonl.xz."""
+    return path.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.xz"))
+
+
+def json_lines(path: Path, text_key: str) -> Iterator[Document]:
+    """One document a line, the string under `text_key`; its id is the row's "id", else the line number.
+
+    Lines end at "\\n" only; blank ones are skipped. DataError names the path, the line and what is wrong with
+    it; FormatError: the compressed file is damaged.
+    """
+    try:
+        with _open_lines(path) as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield _row_document(line, f"{path}: line {number}", f"{path.name}:{number}", text_key)
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise FormatError(f"{path}: damaged or truncated ({error}); get the file again") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
+
+
+def _open_lines(path: Path) -> IO[bytes] | gzip.GzipFile | lzma.LZMAFile:
+    if path.suffix == ".xz":
+        return lzma.open(path, "rb")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    return path.open("rb")
+
+
+def _row_document(line: bytes, where: str, default_id: str, text_key: str) -> Document:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON ({error}); correct or remove it") from None
+    if not isinstance(row, dict) or not isinstance(row.get(text_key), str):
+        raise DataError(f"{where} has no string under {text_key!r}; name the key that holds the text")
+    try:
+        data = row[text_key].encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{where} holds half a surrogate pair ({error.reason}); correct it") from None
+    row_id = row.get("id")
+    return Document(row_id if isinstance(row_id, str) else default_id, data)
+
+
+def folder_files(root: Path) -> list[Path]:
+    """Regular files below `root`, sorted by relative path; hidden files and folders are left out."""
+    paths = []
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        paths += [Path(folder, name) for name in files if not name.startswith(".")]
+    return sorted((p for p in paths if p.is_file()), key=lambda path: path.relative_to(root).as_posix())
+
+
+def folder(root: Path, paths: list[Path], text_key: str) -> Iterator[Document]:
+    """Documents of `paths`, files below `root`: JSON lines by row, every other file whole."""
+    for path in paths:
+        if is_json_lines(path):
+            yield from json_lines(path, text_key)
+        else:
+            yield Document(path.relative_to(root).as_posix(), _read_bytes(path))
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error

@@ -1,0 +1,123 @@
+"""The studies: which arms are compared, on which text, under which budget.
+
+An arm is a way to turn text into tokens, and a model that reads them. Everything else is the same for all arms of a
+study: documents, training FLOPs, model size (but for the vocabulary), context in tokens, optimizer settings, evaluated
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fastcompress.bpe import BPE
+from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec
+from fastcompress.data.corpora import Corpus
+from fastcompress.errors import ConfigError
+
+Preset = Literal["workshop", "modern"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One tokenization. ``make_codec`` may look at the corpus's training split only, but for `character_codec`."""
+
+    name: str
+    label: str
+    make_codec: Callable[[Corpus], Codec]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A comparison that `runner.run_study` can run.
+
+    training_flops: what each arm may spend, counted as `evaluation.flops` counts.
+    model: overrides of the preset, the same for every arm (``vocab_size`` comes from the codec).
+    training: fields of ``TrainConfig`` apart from horizon, seed and device.
+    """
+
+    name: str
+    corpus: str
+    arms: Sequence[Arm]
+    preset: Preset
+    training_flops: float
+    model: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
+    evaluated_split: str = "validation"
+    prompt: str
+    sample_bytes: int = 400
+
+
+def character_codec(corpus: Corpus) -> Codec:
+    """The alphabet of the whole corpus, held-out text included: a character it lacks could not be scored at all.
+
+    Only which characters exist leaks, as in the workshop's ``sorted(set(text))``.
+    """
+    return CharCodec.train(
+        document.data for split in ("train", "validation", "test") for document in corpus.split(split)
+    )
+
+
+def bpe_arm(vocab_size: int, pattern: str = "cl100k") -> Arm:
+    """BPE trained on the training split."""
+    return Arm(
+        name=f"bpe-{vocab_size}",
+        label=f"BPE {vocab_size:,}",
+        make_codec=lambda corpus: BPECodec(BPE.train(corpus.contents("train"), vocab_size=vocab_size, pattern=pattern)),
+    )
+
+
+BYTES = Arm(name="byte", label="Bytes", make_codec=lambda corpus: ByteCodec())
+CHARACTERS = Arm(name="char", label="Characters", make_codec=character_codec)
+
+STUDIES = {
+    study.name: study
+    for study in (
+        # Small enough for two CPU cores in three minutes: the shape of the result, not its size, is the point.
+        Study(
+            name="quick",
+            corpus="python-docs",
+            arms=(BYTES, CHARACTERS, bpe_arm(1024)),
+            preset="modern",
+            training_flops=1.2e12,
+            model={"num_layers": 4, "num_heads": 4, "width": 128, "context_length": 128, "dropout": 0.0},
+            training={
+                "batch_size": 16,
+                "learning_rate": 3e-3,
+                "warmup": 0.05,
+                "cooldown": 0.5,
+                "num_evals": 8,
+                "eval_bytes": 1 << 14,
+            },
+            prompt="The ",
+        ),
+        # The workshop's sizes: 6 layers x 384, context 256, 64 sequences a step. The budget is 5,000 steps of its
+        # 65-character model: 80 passes over one megabyte, which dropout and the best checkpoint make harmless.
+        Study(
+            name="shakespeare",
+            corpus="tiny-shakespeare",
+            arms=(CHARACTERS, BYTES, bpe_arm(512), bpe_arm(2048)),
+            preset="workshop",
+            training_flops=5.8e15,
+            model={"dropout": 0.2, "bias": False},
+            training={
+                "batch_size": 64,
+                "learning_rate": 1e-3,
+                "schedule": "cosine",
+                "final_learning_rate": 0.1,
+                "beta2": 0.99,
+                "num_evals": 20,
+                "eval_bytes": None,
+            },
+            prompt="ROMEO:\n",
+        ),
+    )
+}
+
+
+def find_study(name: str) -> Study:
+    """The study of that name, or ConfigError with the names there are."""
+    if name not in STUDIES:
+        raise ConfigError(f"there is no study {name!r}; the studies are {', '.join(STUDIES)}")
+    return STUDIES[name]

@@ -1,0 +1,212 @@
+"""Checkpoints: one safetensors file each, tensors as tensors and everything else as JSON in its header.
+
+FORMAT, version 1. Tensor names: ``model/<parameter>``; ``optimizer/<parameter>/<state>``; ``random/<device
+type>`` (uint8, torch's generator states). Header metadata: ``format``, ``version`` and ``state``, a JSON
+object (model and training configuration, codec fingerprint, where the run stands, loss scaling). A tied head
+is stored once, under the embedding's name. ``best.safetensors`` holds the model's tensors only;
+``last.safetensors`` all that a resumed run needs. No pickle, so loading a stranger's checkpoint runs no code.
+
+Writing is all or nothing: a temporary file beside the target, then a rename.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from fastcompress.codec import Codec, load_codec
+from fastcompress.errors import DataError, FormatError, MismatchError, OutputError
+from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.device import choose_device
+
+FORMAT = "fastcompress-checkpoint"
+VERSION = 1
+STATE_KEYS = {"model", "train", "codec", "progress"}
+MODEL, OPTIMIZER, RANDOM = "model/", "optimizer/", "random/"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file's content, on the CPU."""
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with what belongs to it; ``step`` and ``bits_per_byte`` are the checkpoint's."""
+
+    model: GPT
+    codec: Codec
+    config: TrainConfig
+    step: int
+    flops: float
+    seconds: float
+    validation_bits_per_byte: float | None
+
+
+def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Write all or nothing; ``OutputError`` when the file cannot be written (an older one then stays)."""
+    metadata = {"format": FORMAT, "version": str(VERSION), "state": json.dumps(state)}
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        temporary.touch()
+        mode = stat.S_IMODE(temporary.stat().st_mode)  # by the user's umask; save_file makes private files
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+        temporary.chmod(mode)
+        os.replace(temporary, path)
+    except (OSError, SafetensorError) as error:
+        raise OutputError(
+            f"{path}: the checkpoint cannot be written ({error}): free space or choose another run directory"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read and check. ``DataError``: no such file; ``FormatError``: truncated, foreign, another version."""
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such checkpoint: train first, or name another run directory")
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise FormatError(f"{path}: not a checkpoint of fastcompress: name a run directory of its own")
+            if metadata.get("version") != str(VERSION):
+                raise FormatError(
+                    f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}: "
+                    "use the release that wrote it, or train again"
+                )
+            state = json.loads(metadata["state"])
+            if not set(state) >= STATE_KEYS:
+                raise FormatError(f"{path}: lacks {sorted(STATE_KEYS - set(state))[0]}: it is damaged, train again")
+            return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118
+    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise FormatError(f"{path}: truncated or damaged ({error}): restore it, or train again") from error
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter once, by checkpoint name."""
+    return {MODEL + name: parameter for name, parameter in model.named_parameters()}
+
+
+@torch.no_grad()
+def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
+    """Copy the weights into ``model``; ``FormatError`` when names or shapes are not its own."""
+    parameters = model_tensors(model)
+    stored = {name: tensor for name, tensor in checkpoint.tensors.items() if name.startswith(MODEL)}
+    if shapes(parameters) != shapes(stored):
+        odd = sorted(set(shapes(parameters).items()) ^ set(shapes(stored).items()))[0][0]
+        raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes: it is damaged")
+    for name, parameter in parameters.items():
+        parameter.copy_(stored[name])
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state of every parameter, by parameter name, so that group order does not matter."""
+    return {
+        f"{OPTIMIZER}{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_optimizer_tensors(
+    model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint, path: Path
+) -> None:
+    """Restore what ``optimizer_tensors`` took; ``FormatError`` when a tensor belongs to no parameter or is
+    lacking.
+    """
+    named = dict(model.named_parameters())
+    loaded: dict[Tensor, dict[str, Tensor]] = {}
+    for name, tensor in checkpoint.tensors.items():
+        if not name.startswith(OPTIMIZER):
+            continue
+        parameter_name, _, key = name[len(OPTIMIZER) :].rpartition("/")
+        parameter = named.get(parameter_name)
+        if parameter is None or (tensor.dim() and tensor.shape != parameter.shape):
+            raise FormatError(f"{path}: tensor {name} does not fit the model the file describes: it is damaged")
+        loaded.setdefault(parameter, {})[key] = tensor
+    if loaded and len(loaded) != len(named):
+        raise FormatError(f"{path}: lacks optimizer state of some parameters: it is damaged")
+    # Through load_state_dict, which puts each tensor on the device and in the type this optimizer wants.
+    form = optimizer.state_dict()
+    ids = [index for group in form["param_groups"] for index in group["params"]]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    form["state"] = {index: loaded[p] for index, p in zip(ids, parameters, strict=True) if p in loaded}
+    optimizer.load_state_dict(form)
+
+
+def random_tensors(device: torch.device) -> dict[str, Tensor]:
+    """States of torch's generators that dropout on ``device`` draws from."""
+    states = {RANDOM + "cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states[RANDOM + "cuda"] = torch.cuda.get_rng_state(device)
+    elif device.type == "mps":
+        states[RANDOM + "mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
+    """Restore what ``random_tensors`` took; a device the checkpoint does not know keeps its state."""
+    states = checkpoint.tensors
+    if RANDOM + "cpu" in states:
+        torch.set_rng_state(states[RANDOM + "cpu"])
+    if device.type == "cuda" and RANDOM + "cuda" in states:
+        torch.cuda.set_rng_state(states[RANDOM + "cuda"], device)
+    elif device.type == "mps" and RANDOM + "mps" in states:
+        torch.mps.set_rng_state(states[RANDOM + "mps"])
+
+
+def shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:
+    """``MismatchError`` when the checkpoint was trained on another codec's tokens."""
+    stored = checkpoint.state["codec"]
+    if stored["fingerprint"] != codec.fingerprint:
+        raise MismatchError(
+            f"{path}: was trained with codec {stored['name']} ({stored['fingerprint'][:8]}), not "
+            f"{codec.name} ({codec.fingerprint[:8]}): use that codec, or another run directory"
+        )
+
+
+def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", device: str = "cpu") -> Run:
+    """A run's model (in eval mode, on ``device``), codec and settings.
+
+    Raises:
+        DataError: There is no such checkpoint or codec.
+        FormatError: One of the files is truncated, foreign or of another version.
+        MismatchError: The codec beside the checkpoint is not the one it was trained with.
+    """
+    path = Path(run_directory) / f"{which}.safetensors"
+    checkpoint = read_checkpoint(path)
+    codec = load_codec(Path(run_directory) / "codec.json")
+    check_codec(checkpoint, codec, path)
+    state = checkpoint.state
+    with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten: the caller sees no draw
+        model = GPT(GPTConfig.from_json(state["model"]))
+    load_model_tensors(model, checkpoint, path)
+    return Run(
+        model=model.to(choose_device(device)).eval(),
+        codec=codec,
+        config=TrainConfig.from_json(state["train"]),
+        step=state["progress"]["step"],
+        flops=state["progress"]["flops"],
+        seconds=state["progress"]["seconds"],
+        validation_bits_per_byte=state["progress"]["validation_bits_per_byte"],
+    )

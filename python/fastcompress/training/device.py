@@ -1,0 +1,165 @@
+"""Where and how to compute: device, number format, compilation, and a clock that leaves out what is not
+training.
+
+Choices are pure functions of what the machine says about itself, so the GPU ones are tested without a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from fastcompress.errors import ConfigError
+from fastcompress.models.gpt import next_token_loss
+from fastcompress.training.config import PrecisionChoice
+from fastcompress.training.optimizer import LossFunction
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+_DTYPES: dict[Precision, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+# Ampere is the first generation that multiplies bfloat16; older cards emulate it, slowly.
+_FIRST_BFLOAT16_CAPABILITY = (8, 0)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device ``name`` stands for, ``"auto"`` the best there is. ``ConfigError`` when it is not on this
+    machine.
+    """
+    has_mps = torch.backends.mps.is_available()
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"unknown device {name!r}: use auto, cpu, cuda, cuda:1 or mps") from error
+    num_cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    present = {"cpu": True, "mps": has_mps, "cuda": (device.index or 0) < num_cards}
+    if not present.get(device.type, False):
+        raise ConfigError(f"device {name!r} is not available here: use auto or cpu, or install a torch that has it")
+    return device
+
+
+def choose_precision(choice: PrecisionChoice, device_type: str, capability: tuple[int, int] | None = None) -> Precision:
+    """The number format of the forward pass.
+
+    Args:
+        choice: ``TrainConfig.precision``.
+        device_type: ``"cuda"``, ``"mps"`` or ``"cpu"``.
+        capability: CUDA compute capability, such as (7, 5) for a T4; None off CUDA.
+
+    Raises:
+        ConfigError: A half-precision format that this device does not train in.
+    """
+    if choice == "auto":
+        if device_type != "cuda":
+            return "float32"
+        return "bfloat16" if (capability or (0, 0)) >= _FIRST_BFLOAT16_CAPABILITY else "float16"
+    if choice == "float16" and device_type != "cuda":
+        raise ConfigError(f"float16 training needs a CUDA card, not {device_type}: use precision auto or float32")
+    if choice == "bfloat16" and device_type == "mps":
+        raise ConfigError("bfloat16 training is not supported on mps: use precision auto or float32")
+    return choice
+
+
+def capability_of(device: torch.device) -> tuple[int, int] | None:
+    """CUDA compute capability; None off CUDA."""
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
+
+
+def autocast_for(precision: Precision, device_type: str) -> contextlib.AbstractContextManager[Any]:
+    """A reusable context in which matrix products run in ``precision`` (float32: a context that does
+    nothing).
+    """
+    if precision == "float32":
+        return contextlib.nullcontext()
+    return torch.autocast(device_type, dtype=_DTYPES[precision])
+
+
+def scaler_for(precision: Precision, device_type: str) -> torch.amp.GradScaler:
+    """Loss scaling where gradients could underflow (float16), else a scaler that does nothing."""
+    return torch.amp.GradScaler(device_type, enabled=precision == "float16")
+
+
+def loss_of(model: nn.Module) -> LossFunction:
+    """Mean next-token loss of ``model`` as a function of (inputs, targets)."""
+
+    def loss(inputs: Tensor, targets: Tensor) -> Tensor:
+        return next_token_loss(model(inputs), targets)  # float32[]
+
+    return loss
+
+
+def compiled_or_eager(
+    loss: LossFunction,
+    warm_up: Callable[[LossFunction], None],
+    compiler: Callable[[LossFunction], LossFunction] | None = None,
+) -> LossFunction:
+    """``loss`` compiled, or ``loss`` itself with a warning that says why compiling failed.
+
+    Args: loss: The eager function. warm_up: Runs a loss function forward and backward at the run's one shape
+        (compilation is lazy, so only
+            this shows whether it works) and raises if the result is unusable.
+        compiler: Default ``torch.compile`` at static shapes.
+    """
+    compiler = compiler or _torch_compile
+    try:
+        compiled = compiler(loss)
+        warm_up(compiled)
+    except Exception as error:  # a compiler back end can fail with anything, a missing C compiler among it
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        warnings.warn(f"torch.compile failed, training runs uncompiled and slower: {reason}", stacklevel=2)
+        return loss
+    return compiled
+
+
+def _torch_compile(loss: LossFunction) -> LossFunction:
+    compiled: LossFunction = torch.compile(loss, dynamic=False)
+    return compiled
+
+
+class Stopwatch:
+    """Seconds of training, device work included: evaluation, checkpoints and compilation stop it."""
+
+    def __init__(self, device: torch.device, seconds: float = 0.0) -> None:
+        self.device = device
+        self._seconds = seconds  # before the current stretch
+        self._started: float | None = None
+
+    def start(self) -> None:
+        synchronize(self.device)
+        self._started = time.perf_counter()
+
+    def stop(self) -> None:
+        """Waits for the device, so the work asked for is the work timed. Stopping twice is harmless."""
+        synchronize(self.device)
+        self._seconds, self._started = self.read(), None
+
+    def read(self) -> float:
+        """Seconds so far, without waiting for the device."""
+        return self._seconds if self._started is None else self._seconds + time.perf_counter() - self._started
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until ``device`` has done all it was asked for."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

@@ -1,0 +1,45 @@
+"""Ctrl-C and SIGTERM, honoured between two steps: a step torn in half could not be resumed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class InterruptGuard:
+    """While entered, the first SIGINT or SIGTERM only sets a flag that ``check`` turns into an exception.
+
+    A second one acts as it would without the guard. Outside the main thread, where Python delivers no
+    signals, and for signals the process ignores, the guard does nothing."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> InterruptGuard:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                previous = signal.getsignal(number)
+                if previous is not None and previous != signal.SIG_IGN:  # None: not Python's, could not be restored
+                    self._previous[number] = previous
+                    signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
+
+    def check(self) -> None:
+        """Raise ``KeyboardInterrupt`` if SIGINT came, ``SystemExit`` (code 128 + 15) if SIGTERM did."""
+        if self.received == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.received is not None:
+            raise SystemExit(128 + self.received)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        signal.signal(number, self._previous[number])

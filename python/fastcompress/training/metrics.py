@@ -1,0 +1,81 @@
+"""What a run tells while it goes: ``metrics.jsonl`` for programs, a progress bar for people.
+
+``metrics.jsonl`` holds one JSON object a line, in order. ``event`` says which kind: ``"train"`` (the mean
+over the steps since the last such line: loss in nats a token, train_bits_per_byte, learning_rate,
+gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, is_best). All have step,
+tokens, flops and seconds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from fastcompress.errors import OutputError
+from fastcompress.training.schedule import Horizon
+
+
+class MetricsLog:
+    """Appends records to a JSON-lines file; ``OutputError`` when it cannot."""
+
+    def __init__(self, path: Path, *, resume_step: int | None = None) -> None:
+        """Begin a new file, or keep an old one's records up to ``resume_step``: what came later happens
+        again.
+        """
+        self.path = path
+        self.records = [] if resume_step is None else _read_records(path, resume_step)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            temporary.write_text("".join(json.dumps(record) + "\n" for record in self.records), encoding="utf-8")
+            os.replace(temporary, path)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written ({error.strerror}): choose another run directory") from error
+
+    def append(self, record: dict[str, Any]) -> None:
+        self.records.append(record)
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written ({error.strerror}): free space, then resume") from error
+
+
+def _read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:  # a line cut by a crash; nothing after it can be older than the checkpoint
+            break
+        if isinstance(record, dict) and record.get("step", math.inf) <= last_step:
+            records.append(record)
+    return records
+
+
+class ProgressBar:
+    """Loss, bits per byte, tokens per second and time left, on a terminal; silent elsewhere."""
+
+    def __init__(self, horizon: Horizon, *, visible: bool) -> None:
+        self.horizon = horizon
+        unit = "step" if horizon.steps is not None else "s"
+        self.bar = tqdm(
+            total=horizon.steps if horizon.steps is not None else horizon.seconds,
+            unit=unit,
+            disable=None if visible else True,  # None: tqdm's word for "only on a terminal"
+            dynamic_ncols=True,
+            bar_format="{percentage:3.0f}% |{bar}| {n:.0f}/{total:.0f} " + unit + " {postfix} left {remaining}",
+        )
+
+    def show(self, step: int, seconds: float, **figures: float | None) -> None:
+        """Move to where the run stands; figures that are None are left out."""
+        known = {name.replace("_", " "): f"{value:,.4g}" for name, value in figures.items() if value is not None}
+        self.bar.set_postfix(known, refresh=False)
+        self.bar.n = min(step if self.horizon.steps is not None else seconds, self.bar.total)
+        self.bar.refresh()
+
+    def close(self) -> None:
+        self.bar.close()

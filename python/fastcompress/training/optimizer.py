@@ -1,0 +1,97 @@
+"""AdamW with weight decay on matrices only, and the one place where gradients are made, used and cleared.
+
+``OptimizerStep`` is small and separate so that the self-check (``selfcheck.py``) tests the very code a run
+uses: a forgotten ``zero_grad`` or a wrong division of accumulated losses hides for weeks behind gradient
+clipping."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fastcompress.training.config import TrainConfig
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]  # (inputs int64[B, T], targets int64[B, T]) -> mean nats, float32[]
+
+
+def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW over all of ``model``'s parameters; matrices (embeddings among them) decay, vectors do not."""
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    covered = {id(p) for p in (*matrices, *vectors)}
+    assert covered == {id(p) for p in model.parameters()}, "every parameter must be in a group"
+    assert len(covered) == len(matrices) + len(vectors), "no parameter may be in two groups"
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    devices = {p.device.type for p in model.parameters()}
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        fused=devices <= {"cuda", "cpu"},  # one kernel for all parameters
+    )
+
+
+class OptimizerStep:
+    """One update of the weights from one batch, in micro-batches.
+
+    Args:
+        loss: Mean cross entropy of a micro-batch, the model behind it.
+        optimizer: Over the model's parameters.
+        micro_batch_size: Rows in one forward and backward pass; divides the batch.
+        clip_norm: Largest gradient norm let through; None: any.
+        autocast: Reusable context of the forward pass.
+        scaler: Loss scaling for float16; a disabled one otherwise.
+    """
+
+    def __init__(
+        self,
+        loss: LossFunction,
+        optimizer: torch.optim.Optimizer,
+        *,
+        micro_batch_size: int,
+        clip_norm: float | None,
+        autocast: contextlib.AbstractContextManager[Any] | None = None,
+        scaler: torch.amp.GradScaler | None = None,
+    ) -> None:
+        self.loss, self.optimizer = loss, optimizer
+        self.micro_batch_size, self.clip_norm = micro_batch_size, clip_norm
+        self.autocast = autocast or contextlib.nullcontext()
+        self.scaler = scaler or torch.amp.GradScaler("cpu", enabled=False)
+        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def __call__(self, inputs: Tensor, targets: Tensor, learning_rate: float) -> tuple[Tensor, Tensor]:
+        """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[]
+        each.
+
+        Nothing here waits for the device. With loss scaling, a step whose gradients overflow changes no
+        weight."""
+        loss = self.gradients(inputs, targets)  # []
+        self.scaler.unscale_(self.optimizer)
+        limit = float("inf") if self.clip_norm is None else self.clip_norm
+        norm = nn.utils.clip_grad_norm_(self.parameters, limit)  # []
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return loss, norm
+
+    def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Leave in ``.grad`` the gradient of the batch's mean loss (times the loss scale), nothing older."""
+        self.optimizer.zero_grad(set_to_none=True)
+        num_micro_batches = inputs.size(0) // self.micro_batch_size
+        total = torch.zeros((), device=inputs.device)  # []
+        for begin in range(0, inputs.size(0), self.micro_batch_size):
+            rows = slice(begin, begin + self.micro_batch_size)
+            with self.autocast:
+                loss = self.loss(inputs[rows], targets[rows]) / num_micro_batches  # []
+            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        return total

@@ -1,0 +1,305 @@
+"""One training run: its parts, and the order in which they act. ``loop.py`` sets it up and takes it down."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fastcompress.codec import Codec
+from fastcompress.errors import FastcompressError
+from fastcompress.evaluation.bits_per_byte import bits_per_byte, evaluate
+from fastcompress.evaluation.flops import count_flops
+from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.training import checkpoint as checkpoints
+from fastcompress.training.batches import BatchFeed, first_documents
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.device import (
+    Stopwatch,
+    autocast_for,
+    capability_of,
+    choose_precision,
+    compiled_or_eager,
+    loss_of,
+    scaler_for,
+)
+from fastcompress.training.interrupt import InterruptGuard
+from fastcompress.training.metrics import MetricsLog, ProgressBar
+from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
+from fastcompress.training.run_directory import RunDirectory
+from fastcompress.training.schedule import Horizon, learning_rate_multiplier
+
+
+class DivergenceError(FastcompressError, ArithmeticError):
+    """The loss became infinite or NaN."""
+
+
+@dataclass
+class Progress:
+    """Where a run stands; goes into each checkpoint as JSON."""
+
+    step: int = 0
+    tokens: int = 0
+    flops: int = 0
+    seconds: float = 0.0
+    loss_steps: int = 0  # steps whose losses are summed up for the next training line
+    evaluations_due: int = 0  # how many evaluations should have been made by now
+    evaluated_step: int = -1
+    train_bits_per_byte: float | None = None
+    validation_bits_per_byte: float | None = None
+    best_step: int = 0
+    best_bits_per_byte: float | None = None
+
+
+class TrainingRun:
+    """The parts of one run and the order in which they act."""
+
+    def __init__(
+        self,
+        model_config: GPTConfig,
+        codec: Codec,
+        validation: Sequence[bytes],
+        config: TrainConfig,
+        directory: RunDirectory,
+        feed: BatchFeed,
+        on_metrics: Callable[[dict[str, Any]], None] | None,
+    ) -> None:
+        self.codec, self.config, self.directory, self.feed = codec, config, directory, feed
+        self.validation = first_documents(validation, config.eval_bytes)
+        self.on_metrics = on_metrics
+        self.device = feed.device
+        self.model = GPT(model_config).to(self.device)
+        precision = choose_precision(config.precision, self.device.type, capability_of(self.device))
+        self.autocast = autocast_for(precision, self.device.type)
+        self.scaler = scaler_for(precision, self.device.type)
+        self.optimizer = make_optimizer(self.model, config)
+        self.make_step(loss_of(self.model))
+        self.tokens_per_step = config.batch_size * model_config.context_length
+        self.flops_per_step = count_flops(self.model).training_per_token * self.tokens_per_step
+        self.horizon = Horizon.of(config, self.flops_per_step)
+        self.at = Progress()
+        self.loss_sum = torch.zeros((), device=self.device)  # float32[]: over at.loss_steps steps
+        self.gradient_norm = torch.zeros((), device=self.device)  # float32[]
+        self.learning_rate = 0.0
+        self.watch = Stopwatch(self.device)
+        self.logged = (0, 0.0)  # tokens and seconds at the last training line
+        self.resumed_at: int | None = None
+        self.in_step = False
+
+    def make_step(self, loss: LossFunction) -> None:
+        self.step = OptimizerStep(
+            loss,
+            self.optimizer,
+            micro_batch_size=self.config.micro_batch,
+            clip_norm=self.config.clip_norm,
+            autocast=self.autocast,
+            scaler=self.scaler,
+        )
+
+    # --- before the first step ---------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Take over weights, optimizer, generators and progress from the last checkpoint."""
+        path = self.directory.last
+        saved = checkpoints.read_checkpoint(path)
+        checkpoints.check_codec(saved, self.codec, path)
+        checkpoints.load_model_tensors(self.model, saved, path)
+        checkpoints.load_optimizer_tensors(self.model, self.optimizer, saved, path)
+        checkpoints.load_random_tensors(self.device, saved)
+        if self.scaler.is_enabled() and saved.state["scaler"]:  # empty: so far trained without loss scaling
+            self.scaler.load_state_dict(saved.state["scaler"])
+        self.at = Progress(**saved.state["progress"])
+        self.loss_sum.fill_(saved.state["loss_sum"])
+        self.watch = Stopwatch(self.device, self.at.seconds)
+        self.logged = (self.at.tokens, self.at.seconds)
+        self.resumed_at = self.at.step
+
+    def compile_if_wanted(self, cards: list[int]) -> None:
+        """Compile the loss and try it, before the clock starts; weights, gradients and generators stay as
+        they are.
+        """
+        wanted = {"on": True, "off": False, "auto": self.device.type == "cuda"}[self.config.compile]
+        if not wanted:
+            return
+        inputs, targets = self.feed.batch(self.at.step)  # int64[B, T] each
+        rows = self.config.micro_batch
+
+        def try_out(loss: LossFunction) -> None:
+            with torch.random.fork_rng(cards), self.autocast:
+                value = loss(inputs[:rows], targets[:rows])  # []
+            value.backward()  # type: ignore[no-untyped-call]
+            finite = [
+                value.isfinite(),
+                *(p.grad.isfinite().all() for p in self.step.parameters if p.grad is not None),
+            ]
+            if not all(finite):
+                raise FloatingPointError("the compiled model's loss or gradients are not finite")
+
+        eager = self.step.loss
+        self.make_step(compiled_or_eager(eager, try_out))
+        self.optimizer.zero_grad(set_to_none=True)
+
+    # --- the loop ----------------------------------------------------------------------------------------
+
+    def run(self, *, show_progress: bool) -> None:
+        """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
+        self.model.train()
+        self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
+        self.bar = ProgressBar(self.horizon, visible=show_progress)
+        try:
+            with InterruptGuard() as guard:
+                self.watch.start()
+                while not self.advance():
+                    guard.check()
+        except (KeyboardInterrupt, SystemExit):
+            if not self.in_step and self.is_finite():  # otherwise the last checkpoint is the better one
+                self.save_last()
+            raise
+        finally:
+            self.watch.stop()
+            self.bar.close()
+
+    def advance(self) -> bool:
+        """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
+        done = self.progress() >= 1.0
+        due = self.num_evaluations_due()
+        if self.at.evaluated_step != self.at.step and (done or due > self.at.evaluations_due):
+            self.log()
+            self.evaluate(due)
+        if done:
+            return True
+        self.in_step = True
+        self.make_one_step()
+        self.in_step = False
+        if self.at.step % self.config.log_every == 0:
+            self.log()
+        return False
+
+    def make_one_step(self) -> None:
+        inputs, targets = self.feed.batch(self.at.step)  # int64[B, T] each
+        seconds = self.watch.read()
+        progress = self.horizon.progress_within(self.at.step, seconds, seconds / max(1, self.at.step))
+        self.learning_rate = self.config.learning_rate * learning_rate_multiplier(
+            progress,
+            self.config.schedule,
+            warmup=self.config.warmup,
+            cooldown=self.config.cooldown,
+            final=self.config.final_learning_rate,
+        )
+        loss, self.gradient_norm = self.step(inputs, targets, self.learning_rate)  # [] each
+        self.loss_sum += loss
+        self.at.loss_steps += 1
+        self.at.step += 1
+        self.at.tokens += self.tokens_per_step
+        self.at.flops += self.flops_per_step
+
+    def progress(self) -> float:
+        return self.horizon.progress(self.at.step, self.watch.read())
+
+    def num_evaluations_due(self) -> int:
+        """Evaluations that belong to the run so far, the one of step 0 among them."""
+        if self.config.eval_every is not None:
+            return self.at.step // self.config.eval_every + 1
+        return int(self.progress() * self.config.num_evals) + 1
+
+    # --- what it tells and keeps -------------------------------------------------------------------------
+
+    def log(self) -> None:
+        """Fetch the mean loss since the last line, check and report it."""
+        if self.at.loss_steps == 0:
+            return
+        if not self.is_finite():
+            raise DivergenceError(
+                f"the loss is no longer finite by step {self.at.step}: lower learning_rate "
+                f"({self.config.learning_rate:g}) or raise warmup; {self.directory.last} still holds step "
+                f"{self.at.evaluated_step}"
+            )
+        loss = float(self.loss_sum) / self.at.loss_steps
+        tokens, seconds = self.at.tokens - self.logged[0], self.watch.read() - self.logged[1]
+        data = self.feed.loader.dataset
+        self.at.train_bits_per_byte = bits_per_byte(loss * data.num_tokens, data.num_bytes)
+        self.loss_sum.zero_()
+        self.at.loss_steps, self.logged = 0, (self.at.tokens, self.watch.read())
+        self.report(
+            "train",
+            epoch=self.feed.loader.epoch(self.at.step),
+            loss=loss,
+            train_bits_per_byte=self.at.train_bits_per_byte,
+            learning_rate=self.learning_rate,
+            gradient_norm=float(self.gradient_norm) if self.gradient_norm.isfinite() else None,
+            tokens_per_second=tokens / max(seconds, 1e-9),
+        )
+
+    def is_finite(self) -> bool:
+        """Losses so far and the last gradients, so the weights too. Waits for the device."""
+        # With loss scaling, overflowing gradients are expected now and then, and changed no weight.
+        gradients = self.scaler.is_enabled() or math.isfinite(float(self.gradient_norm))
+        return math.isfinite(float(self.loss_sum)) and gradients
+
+    def evaluate(self, due: int) -> None:
+        """Score the validation documents, then keep the weights: always as last, and as best if they are."""
+        with self.watch.paused():
+            score = evaluate(
+                self.model,
+                self.codec,
+                self.validation,
+                stride=self.model.context_length,
+                batch_size=self.config.eval_batch_size,
+                autocast=self.autocast,
+            )
+            at = self.at
+            at.evaluations_due, at.evaluated_step = due, at.step
+            at.validation_bits_per_byte = score.bits_per_byte
+            is_best = at.best_bits_per_byte is None or score.bits_per_byte < at.best_bits_per_byte
+            if is_best:
+                at.best_step, at.best_bits_per_byte = at.step, score.bits_per_byte
+                checkpoints.write_checkpoint(
+                    self.directory.best, checkpoints.model_tensors(self.model), self.state()
+                )
+            self.save_last()
+            self.report(
+                "eval",
+                train_bits_per_byte=at.train_bits_per_byte,
+                validation_bits_per_byte=score.bits_per_byte,
+                is_best=is_best,
+            )
+
+    def save_last(self) -> None:
+        tensors = {
+            **checkpoints.model_tensors(self.model),
+            **checkpoints.optimizer_tensors(self.model, self.optimizer),
+            **checkpoints.random_tensors(self.device),
+        }
+        checkpoints.write_checkpoint(self.directory.last, tensors, self.state())
+
+    def state(self) -> dict[str, Any]:
+        """Everything but tensors that a checkpoint holds."""
+        self.at.seconds = self.watch.read()
+        return {
+            "model": self.model.config.to_json(),
+            "train": self.config.to_json(),
+            "codec": {"name": self.codec.name, "fingerprint": self.codec.fingerprint},
+            "progress": dataclasses.asdict(self.at),
+            "loss_sum": float(self.loss_sum),
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def report(self, event: str, **figures: Any) -> None:
+        at = self.at
+        place = {"step": at.step, "tokens": at.tokens, "flops": at.flops, "seconds": self.watch.read()}
+        record = {"event": event, **place, **figures}
+        self.metrics.append(record)
+        self.bar.show(
+            at.step,
+            place["seconds"],
+            loss=figures.get("loss"),
+            bits_per_byte=at.train_bits_per_byte,
+            validation=at.validation_bits_per_byte,
+            tokens_per_second=figures.get("tokens_per_second"),
+        )
+        if self.on_metrics is not None:
+            self.on_metrics(record)

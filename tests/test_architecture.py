@@ -1,0 +1,134 @@
+"""The layers of the package, as code: who may import whom, what `import fastcompress` loads, and true stubs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastcompress
+from fastcompress import _core
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "fastcompress"
+
+# A module may import from its own layer and from those after it; `errors` and `_files` serve all of them.
+LAYERS = [
+    {"cli"},
+    {"study"},
+    {"training"},
+    {"evaluation"},
+    {"models"},
+    {"data"},
+    {"codec"},
+    {"bpe"},
+    {"pretokenizer", "formats"},
+    {"_core"},
+]
+LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
+SHARED = {"errors", "_files", "__version__"}
+
+# C++: bindings -> bpe -> pretokenizer -> common -> the standard library.
+CPP_LAYERS = ["bindings", "bpe", "pretokenizer", "common"]
+
+
+def imports_of(path: Path) -> set[str]:
+    """The top-level names under `fastcompress` that a file imports, at any depth of the file."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; the package spells its imports out"
+            modules = [node.module or ""]
+            if node.module == "fastcompress":
+                modules = [f"fastcompress.{alias.name}" for alias in node.names]
+        else:
+            continue
+        names |= {module.split(".")[1] for module in modules if module.startswith("fastcompress.")}
+    return names
+
+
+PYTHON_FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_python_imports_go_to_the_right(path: Path) -> None:
+    layer = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if layer in SHARED:
+        assert imports_of(path) <= SHARED
+        return
+    for imported in imports_of(path) - SHARED:
+        assert LAYER_OF[imported] >= LAYER_OF[layer], f"{path.name} of layer {layer} imports {imported}"
+        siblings = LAYERS[LAYER_OF[layer]]
+        assert imported == layer or imported not in siblings, f"{layer} and {imported} stand beside each other"
+
+
+def test_every_module_has_a_layer() -> None:
+    modules = {path.name.removesuffix(".py") for path in PACKAGE.iterdir() if not path.name.startswith("__")}
+    assert modules - SHARED - {"py.typed"} == set(LAYER_OF)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "cpp").rglob("*.[hc]*")), ids=lambda path: path.name)
+def test_cpp_includes_go_to_the_right(path: Path) -> None:
+    if path.suffix not in {".h", ".cc"} or "tests" in path.parts:
+        return
+    layer = next(part for part in path.parts if part in CPP_LAYERS)
+    for include in re.findall(r'#include [<"]([^>"]+)[>"]', path.read_text(encoding="utf-8")):
+        if include.startswith("fastcompress/"):
+            assert CPP_LAYERS.index(include.split("/")[1]) >= CPP_LAYERS.index(layer)
+        if "pybind11" in include or "Python.h" in include:
+            assert layer == "bindings"
+
+
+def test_import_is_light() -> None:
+    script = "import sys, fastcompress; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "numpy" in loaded
+    assert not {"torch", "pyarrow", "click", "safetensors", "tqdm", "regex"} & set(loaded)
+
+
+def stub_names(path: Path) -> dict[str, set[str]]:
+    """What a stub declares: {"": top-level names, class: its members}."""
+    declared: dict[str, set[str]] = {"": set()}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            declared[""].add(node.name)
+            declared[node.name] = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        elif isinstance(node, ast.FunctionDef):
+            declared[""].add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            declared[""].add(node.target.id)
+    return declared
+
+
+@pytest.mark.parametrize("name", ["bpe", "pretokenizer"])
+def test_stubs_declare_what_there_is(name: str) -> None:
+    module = getattr(_core, name)
+    declared = stub_names(PACKAGE / "_core" / f"{name}.pyi")
+    assert declared.pop("") == {member for member in vars(module) if not member.startswith("__")}
+    for class_name, members in declared.items():
+        present = {member for member in vars(getattr(module, class_name)) if not member.startswith("_")}
+        assert members - {"__init__"} == present
+
+
+def test_public_names_are_documented_and_there() -> None:
+    for name in fastcompress.__all__:
+        assert hasattr(fastcompress, name)
+    for module_name in ("bpe", "pretokenizer", "codec", "errors"):
+        module = importlib.import_module(f"fastcompress.{module_name}")
+        assert module.__doc__
+        for name in getattr(module, "__all__", []):
+            value = getattr(module, name)
+            assert value.__doc__ or not callable(value)
+
+
+def test_version_is_stated_once() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{fastcompress.__version__}"' in text
+    assert f"VERSION {fastcompress.__version__} " in (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")

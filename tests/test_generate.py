@@ -1,0 +1,198 @@
+"""Generation: what is drawn, when it stops, and that text appears only in whole characters."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from fastcompress.codec import ByteCodec, CharCodec
+from fastcompress.errors import ConfigError, DataError, MismatchError
+from fastcompress.evaluation.generate import Sampler, generate
+from fastcompress.models.blocks import LanguageModel
+from fastcompress.models.gpt import GPT, GPTConfig
+
+END = 256
+
+
+class ScriptedModel(LanguageModel):
+    """Predicts a fixed sequence of bytes after whatever the prompt was, then the end of document."""
+
+    vocab_size, context_length = 257, 1000
+
+    def __init__(self, script: bytes, prompt: bytes = b"") -> None:
+        super().__init__()
+        self.script = [*script, END]
+        self.num_given = 1 + len(prompt)
+        self.lengths: list[int] = []
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        self.lengths.append(tokens.size(1))
+        logits = torch.zeros(*tokens.shape, 257)
+        logits[:, -1, self.script[tokens.size(1) - self.num_given]] = 100.0
+        return logits
+
+
+def small_gpt(context_length: int = 8) -> GPT:
+    torch.manual_seed(3)
+    model = GPT(GPTConfig.modern(vocab_size=257, context_length=context_length, num_layers=1, num_heads=2, width=16))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    return model
+
+
+def test_text_streams_in_whole_characters() -> None:
+    text = "a é 日本 😀!"
+    pieces = list(generate(ScriptedModel(text.encode()), ByteCodec(), b"", max_tokens=100))
+    assert pieces == list(text)
+
+
+def test_a_character_the_prompt_began_is_completed() -> None:
+    prompt, rest = "x 日".encode()[:-1], "日".encode()[-1:] + b"!"
+    pieces = list(generate(ScriptedModel(rest, prompt), ByteCodec(), prompt, max_tokens=9))
+    assert pieces == ["日", "!"]
+
+
+@pytest.mark.parametrize("data", [b"ab\xff\xfec", b"\xe6\x97", b"ok\xf0\x9f\x98", b"\xc3(", b"\x80"])
+def test_invalid_bytes_show_as_replacement_characters(data: bytes) -> None:
+    pieces = list(generate(ScriptedModel(data), ByteCodec(), b"", max_tokens=20))
+    assert "".join(pieces) == data.decode("utf-8", "replace")
+    assert all(pieces)
+
+
+def test_it_stops_at_the_end_of_document_or_at_max_tokens() -> None:
+    model = ScriptedModel(b"hello")
+    assert "".join(generate(model, ByteCodec(), b"", max_tokens=100)) == "hello"
+    assert len(model.lengths) == 6
+    assert "".join(generate(ScriptedModel(b"hello"), ByteCodec(), b"", max_tokens=3)) == "hel"
+    assert list(generate(ScriptedModel(b"hello"), ByteCodec(), b"", max_tokens=0)) == []
+    assert list(generate(ScriptedModel(b"", b"\xe6"), ByteCodec(), b"\xe6", max_tokens=5)) == []
+
+
+def test_an_empty_prompt_begins_a_document() -> None:
+    shown: list[list[int]] = []
+
+    class Spy(ScriptedModel):
+        def forward(self, tokens: Tensor) -> Tensor:
+            shown.append(tokens[0].tolist())
+            return super().forward(tokens)
+
+    list(generate(Spy(b"hi"), ByteCodec(), b"", max_tokens=5))
+    assert shown == [[END], [END, ord("h")], [END, ord("h"), ord("i")]]
+
+
+def test_the_window_is_cropped_to_the_context() -> None:
+    shown: list[Tensor] = []
+    model = small_gpt(context_length=8)
+    model.register_forward_pre_hook(lambda _, inputs: shown.append(inputs[0]))
+    prompt = b"a prompt that is longer than the context"
+    text = "".join(generate(model, ByteCodec(), prompt, max_tokens=12, top_k=1))
+    assert text
+    assert shown[0][0].tolist() == list(prompt[-8:])
+    assert all(tokens.shape == (1, 8) for tokens in shown)
+
+
+def test_characters_of_an_alphabet() -> None:
+    codec = CharCodec(["a", "日"])
+
+    class Cycle(LanguageModel):
+        vocab_size, context_length = 3, 4
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return 50.0 * torch.nn.functional.one_hot((tokens + 1) % 3, 3).float()
+
+    assert list(generate(Cycle(), codec, b"", max_tokens=9)) == ["a", "日"]
+    with pytest.raises(DataError, match="'b'"):
+        generate(Cycle(), codec, b"ab", max_tokens=9)
+
+
+def test_a_seed_decides_and_global_randomness_is_left_alone() -> None:
+    model = small_gpt()
+
+    def sample(seed: int) -> str:
+        return "".join(generate(model, ByteCodec(), b"x", max_tokens=30, seed=seed))
+
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = sample(1)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(6)
+    assert sample(1) == first
+    assert sample(2) != first
+
+
+def test_nothing_leaks_between_two_pieces() -> None:
+    """The caller's grad mode and the model's mode are its own while the generator waits."""
+    model = small_gpt().train()
+    pieces = generate(model, ByteCodec(), b"x", max_tokens=30, seed=1)
+    next(pieces)
+    assert model.training
+    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+
+
+# --- Sampling --------------------------------------------------------------------------------------------
+
+LOGITS = torch.tensor([0.0, 3.0, 1.0, 2.0, -1.0])
+
+
+def draws(num: int = 4000, **settings: float | int | None) -> Counter[int]:
+    sampler = Sampler(**{"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0, **settings})  # type: ignore[arg-type]
+    return Counter(sampler.draw(LOGITS) for _ in range(num))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_temperature_divides_the_logits(temperature: float) -> None:
+    counts = draws(temperature=temperature)
+    expected = (LOGITS / temperature).softmax(dim=0)
+    for token, probability in enumerate(expected.tolist()):
+        assert counts[token] / 4000 == pytest.approx(probability, abs=4 * (probability / 4000) ** 0.5)
+
+
+def test_zero_temperature_takes_the_likeliest_and_the_lowest_id_on_ties() -> None:
+    assert draws(50, temperature=0.0) == {1: 50}
+    sampler = Sampler(temperature=0.0, top_k=None, top_p=None, seed=0)
+    assert sampler.draw(torch.tensor([1.0, 2.0, 2.0])) == 1
+    assert draws(50, temperature=1e-30) == {1: 50}
+
+
+def test_top_k_keeps_k() -> None:
+    assert draws(50, top_k=1) == {1: 50}
+    counts = draws(top_k=2)
+    assert set(counts) == {1, 3}
+    assert counts[1] / 4000 == pytest.approx(float(torch.sigmoid(torch.tensor(1.0))), abs=0.03)
+    assert set(draws(top_k=99)) == {0, 1, 2, 3, 4}
+
+
+def test_top_p_keeps_the_fewest_that_reach_p() -> None:
+    """Probabilities, in order: 0.636, 0.234, 0.086, 0.032, 0.012."""
+    assert set(draws(top_p=0.01)) == {1}
+    assert set(draws(top_p=0.63)) == {1}
+    assert set(draws(top_p=0.65)) == {1, 3}
+    assert set(draws(top_p=0.9)) == {1, 3, 2}
+    assert set(draws(top_p=1.0)) == {0, 1, 2, 3, 4}
+    assert set(draws(top_k=2, top_p=0.9)) == {1, 3}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"top_k": 0}, "top_k"),
+        ({"top_p": 0.0}, "top_p"),
+        ({"top_p": 1.1}, "top_p"),
+        ({"max_tokens": -1}, "max_tokens"),
+    ],
+)
+def test_a_bad_setting_is_named_at_once(setting: dict[str, float], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        generate(small_gpt(), ByteCodec(), b"", **{"max_tokens": 1, **setting})  # type: ignore[arg-type]
+
+
+def test_another_codecs_model_is_refused() -> None:
+    with pytest.raises(MismatchError, match="257 symbols, not the 3 of codec char-2"):
+        generate(small_gpt(), CharCodec(["a", "b"]), b"", max_tokens=1)

@@ -1,0 +1,326 @@
+"""Shard files: what is written is read, across files; everything damaged is refused by name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcompress.codec import ByteCodec, CharCodec
+from fastcompress.data import shards
+from fastcompress.data.shard_file import HEADER_BYTES, ShardFile
+from fastcompress.data.shards import TokenDataset, list_splits, write_shards
+from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
+
+DOCUMENTS = [b"first document", b"", b"second\n\x00\xff", b"x" * 100, b"last"]
+
+
+class WideCodec:
+    """A byte is id 300 * byte, out of 76,501: ids that need 32 bits. Tests only."""
+
+    name = "wide"
+    vocab_size = 300 * 255 + 1
+    lossless = True
+    unambiguous = True
+    unstable_tail = 0
+    fingerprint = hashlib.sha256(b"wide").hexdigest()
+
+    def encode(self, data):
+        return np.frombuffer(data, np.uint8).astype(np.uint32) * np.uint32(300)
+
+    def decode(self, tokens):
+        return (np.asarray(tokens) // 300).astype(np.uint8).tobytes()
+
+    def byte_lengths(self, tokens):
+        return np.ones(len(tokens), np.int64)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write_shards(tmp_path / "out", "train", DOCUMENTS, ByteCodec(), shard_tokens=20)
+    return tmp_path / "out"
+
+
+def shard_paths(directory: Path) -> list[Path]:
+    return sorted((directory / "train").iterdir())
+
+
+def rewrite(path: Path, change) -> None:
+    """Apply `change` to the file's bytes (a bytearray) and make both checksums right again."""
+    blob = bytearray(path.read_bytes())
+    change(blob)
+    blob[96:128] = hashlib.sha256(blob[HEADER_BYTES:]).digest()
+    blob[128:160] = hashlib.sha256(blob[:128]).digest()
+    path.write_bytes(blob)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    documents=st.lists(st.binary(max_size=40), min_size=1, max_size=12),
+    shard_tokens=st.integers(1, 100),
+    num_threads=st.sampled_from([1, 2]),
+    data=st.data(),
+)
+def test_written_and_in_memory_agree_across_shards(tmp_path_factory, documents, shard_tokens, num_threads, data):
+    directory = tmp_path_factory.mktemp("shards")
+    codec = ByteCodec()
+    write_shards(directory, "train", documents, codec, shard_tokens=shard_tokens, num_threads=num_threads)
+    mapped = TokenDataset.open(directory, "train", codec=codec)
+    memory = TokenDataset.from_documents(documents, codec)
+    stream = [id for document in documents for id in (*document, 256)]
+    for dataset in (mapped, memory):
+        assert (dataset.num_tokens, dataset.num_documents) == (len(stream), len(documents))
+        assert dataset.num_bytes == sum(map(len, documents))
+        assert (dataset.vocab_size, dataset.codec_fingerprint) == (256, codec.fingerprint)
+        begin = data.draw(st.integers(0, len(stream)))
+        end = data.draw(st.integers(begin, len(stream)))
+        tokens = dataset.read(begin, end)
+        assert tokens.dtype == np.uint32
+        assert tokens.tolist() == stream[begin:end]
+        assert [codec.decode(tokens) for tokens in dataset.documents()] == documents
+
+
+def test_the_documented_layout_byte_for_byte(tmp_path):
+    write_shards(tmp_path, "train", [b"ab", b"c"], ByteCodec())
+    blob = (tmp_path / "train" / "00000.shard").read_bytes()
+    payload = struct.pack("<5H", 97, 98, 256, 99, 256) + bytes(6) + struct.pack("<3Q", 0, 3, 5)
+    header = b"\x89FCSH\r\n\x1a" + struct.pack("<IIQQQIII", 1, 2, 5, 2, 3, 256, 0, 1) + bytes(12)
+    header += bytes.fromhex(ByteCodec().fingerprint) + hashlib.sha256(payload).digest()
+    assert blob == header + hashlib.sha256(header).digest() + payload
+
+
+def test_vocabularies_above_16_bits_take_four_bytes(tmp_path):
+    codec = WideCodec()
+    dataset = TokenDataset.from_documents([b"\x00\xff"], codec)
+    assert dataset.read(0, 3).tolist() == [0, 76500, 76501]
+    codec.vocab_size = 65_535
+    write_file(tmp_path / "a", codec, [65_534])
+    codec.vocab_size = 65_536
+    write_file(tmp_path / "b", codec, [65_535])
+    assert ShardFile(tmp_path / "a", verify=True).tokens.tolist() == [65_534, 65_535]
+    assert ShardFile(tmp_path / "a", verify=True).tokens.dtype == np.uint16
+    assert ShardFile(tmp_path / "b", verify=True).tokens.tolist() == [65_535, 65_536]
+    assert ShardFile(tmp_path / "b", verify=True).tokens.dtype == np.uint32
+
+
+def write_file(path: Path, codec, ids: list[int]) -> None:
+    from fastcompress.data.shard_file import ShardFileWriter, write_header
+
+    writer = ShardFileWriter(path, vocab_size=codec.vocab_size, codec_fingerprint=codec.fingerprint)
+    writer.add(np.array(ids, np.uint32), num_bytes=len(ids))
+    write_header(path, writer.finish(), shard_index=0, num_shards=1)
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    write_shards(tmp_path, "train", [b"ab", b"c"], ByteCodec())
+    path = tmp_path / "train" / "00000.shard"
+    good = path.read_bytes()
+    for position in range(len(good)):
+        damaged = bytearray(good)
+        damaged[position] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        with pytest.raises(FormatError, match="encode the corpus again"):
+            TokenDataset.open(tmp_path, "train")
+
+
+def test_every_truncation_and_any_addition_is_noticed(directory):
+    path = shard_paths(directory)[0]
+    good = path.read_bytes()
+    for size in range(len(good)):
+        path.write_bytes(good[:size])
+        with pytest.raises(FormatError, match=r"00000\.shard"):
+            TokenDataset.open(directory, "train", verify=False)
+    path.write_bytes(good + b"\x00")
+    with pytest.raises(FormatError, match="bytes added"):
+        TokenDataset.open(directory, "train", verify=False)
+
+
+def test_foreign_files_and_other_versions_are_named(directory):
+    path = shard_paths(directory)[0]
+    rewrite(path, lambda blob: blob.__setitem__(slice(8, 12), struct.pack("<I", 2)))
+    with pytest.raises(FormatError, match="format version 2, this build reads version 1"):
+        TokenDataset.open(directory, "train")
+    path.write_bytes(b"PK\x03\x04" + bytes(500))
+    with pytest.raises(FormatError, match=r"00000\.shard: not a shard file"):
+        TokenDataset.open(directory, "train")
+
+
+def test_a_header_that_promises_more_than_memory_allocates_nothing(directory):
+    path = shard_paths(directory)[0]
+    rewrite(path, lambda blob: blob.__setitem__(slice(16, 24), struct.pack("<Q", 2**60)))
+    with pytest.raises(FormatError, match="its header promises"):
+        TokenDataset.open(directory, "train")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [((12, 16), 4), ((24, 32), 0), ((24, 32), 10**9), ((44, 48), 7), ((52, 56), 1)]
+)
+def test_headers_that_contradict_themselves(directory, field, value):
+    begin, end = field
+    path = shard_paths(directory)[0]
+    rewrite(path, lambda blob: blob.__setitem__(slice(begin, end), value.to_bytes(end - begin, "little")))
+    with pytest.raises(FormatError, match=r"00000\.shard: the header contradicts itself"):
+        TokenDataset.open(directory, "train")
+
+
+def test_ids_out_of_range_are_named_even_unverified(directory):
+    path = shard_paths(directory)[0]
+    rewrite(path, lambda blob: blob.__setitem__(slice(HEADER_BYTES + 6, HEADER_BYTES + 8), b"\xff\x01"))
+    with pytest.raises(DataError, match=r"00000\.shard: id 511 at token 3"):
+        TokenDataset.open(directory, "train")
+    dataset = TokenDataset.open(directory, "train", verify=False)
+    assert dataset.read(0, 3).tolist() == list(b"fir")
+    with pytest.raises(DataError, match=r"id 511 in tokens \[0, 4\)"):
+        dataset.read(0, 4)
+
+
+def test_end_ids_and_offsets_must_agree(directory):
+    path = shard_paths(directory)[0]
+    good = path.read_bytes()
+    rewrite(path, lambda blob: blob.__setitem__(slice(HEADER_BYTES, HEADER_BYTES + 2), b"\x00\x01"))
+    with pytest.raises(FormatError, match="end ids for"):
+        TokenDataset.open(directory, "train")
+    path.write_bytes(good)
+    rewrite(path, lambda blob: blob.__setitem__(slice(-16, -8), struct.pack("<Q", 20)))
+    with pytest.raises(FormatError, match="does not end in its end id"):
+        TokenDataset.open(directory, "train")
+    rewrite(path, lambda blob: blob.__setitem__(slice(-16, -8), struct.pack("<Q", 2**63)))
+    with pytest.raises(FormatError, match="do not ascend"):
+        TokenDataset.open(directory, "train", verify=False)
+
+
+def test_missing_files_and_splits_are_named(directory):
+    assert list_splits(directory) == ["train"]
+    with pytest.raises(DataError, match=r"no split 'test' \(there: train\)"):
+        TokenDataset.open(directory, "test")
+    with pytest.raises(DataError, match=r"no split 'train' \(there: none\)"):
+        TokenDataset.open(directory / "nothing", "train")
+    assert len(shard_paths(directory)) > 1
+    shard_paths(directory)[-1].unlink()
+    with pytest.raises(FormatError, match="restore the missing files"):
+        TokenDataset.open(directory, "train")
+    (directory / "codec.json").unlink()
+    with pytest.raises(DataError, match=r"codec\.json: no such codec file"):
+        TokenDataset.open(directory, "train")
+
+
+def test_another_codec_is_refused(directory):
+    other = CharCodec(["a", "b"])
+    with pytest.raises(MismatchError, match="not encoded by this char-2 codec"):
+        TokenDataset.open(directory, "train", codec=other)
+    with pytest.raises(MismatchError, match="holds splits of codec byte, not char-2"):
+        write_shards(directory, "validation", [b"ab"], other)
+    shards.save_codec(other, directory / "codec.json")
+    with pytest.raises(MismatchError, match=r"00000\.shard: was not encoded by .*codec\.json"):
+        TokenDataset.open(directory, "train")
+
+
+def test_an_existing_split_is_replaced_only_when_asked(directory):
+    with pytest.raises(OutputError, match=r"train: exists; .* overwrite"):
+        write_shards(directory, "train", [b"new"], ByteCodec())
+    assert TokenDataset.open(directory, "train").num_documents == len(DOCUMENTS)
+    other = CharCodec(["e", "n", "w"])
+    write_shards(directory, "train", [b"new"], other, overwrite=True)
+    dataset = TokenDataset.open(directory, "train", codec=other)
+    assert [other.decode(tokens) for tokens in dataset.documents()] == [b"new"]
+    assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train"]
+
+
+def test_overwriting_never_deletes_other_files(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "book.txt").write_text("mine")
+    with pytest.raises(OutputError, match="something else than shards"):
+        write_shards(tmp_path, "train", [b"new"], ByteCodec(), overwrite=True)
+    assert (tmp_path / "train" / "book.txt").read_text() == "mine"
+    (tmp_path / "test").write_text("mine too")
+    with pytest.raises(OutputError, match="something else than shards"):
+        write_shards(tmp_path, "test", [b"new"], ByteCodec(), overwrite=True)
+    assert (tmp_path / "test").read_text() == "mine too"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), DataError("bad"), MemoryError()])
+def test_an_interrupted_writer_leaves_what_was_there(directory, error):
+    def documents():
+        yield b"new document" * 10
+        raise error
+
+    before = {path: path.read_bytes() for path in shard_paths(directory)}
+    with pytest.raises(type(error)):
+        write_shards(directory, "train", documents(), ByteCodec(), overwrite=True, shard_tokens=5)
+    with pytest.raises(type(error)):
+        write_shards(directory, "validation", documents(), ByteCodec())
+    assert {path: path.read_bytes() for path in shard_paths(directory)} == before
+    assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train"]
+
+
+def test_outputs_that_cannot_be_written_are_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"file: cannot be written"):
+        write_shards(tmp_path / "file", "train", [b"a"], ByteCodec())
+    with pytest.raises(ConfigError, match=r"split name '\.\./x'"):
+        write_shards(tmp_path, "../x", [b"a"], ByteCodec())
+    with pytest.raises(ConfigError, match="shard_tokens is 0"):
+        write_shards(tmp_path, "train", [b"a"], ByteCodec(), shard_tokens=0)
+    with pytest.raises(DataError, match="no documents to encode"):
+        write_shards(tmp_path, "train", [], ByteCodec())
+    with pytest.raises(DataError, match="no documents to encode"):
+        TokenDataset.from_documents([], ByteCodec())
+
+
+def test_a_broken_codec_cannot_write_wrapped_ids(tmp_path):
+    codec = WideCodec()
+    codec.vocab_size = 256
+    with pytest.raises(DataError, match="a codec of 256 ids encoded to id 76500"):
+        write_shards(tmp_path, "train", [b"\xff"], codec)
+
+
+def test_reads_outside_the_stream_are_refused(directory):
+    dataset = TokenDataset.open(directory, "train")
+    assert dataset.read(5, 5).tolist() == []
+    for begin, end in ((-1, 3), (3, 2), (0, dataset.num_tokens + 1)):
+        with pytest.raises(DataError, match="asked of a dataset that holds"):
+            dataset.read(begin, end)
+
+
+def test_pickles_by_path_and_notices_replacement(directory):
+    dataset = TokenDataset.open(directory, "train")
+    blob = pickle.dumps(dataset)
+    assert len(blob) < 600
+    copy = pickle.loads(blob)
+    assert copy.read(0, copy.num_tokens).tolist() == dataset.read(0, dataset.num_tokens).tolist()
+    memory = pickle.loads(pickle.dumps(TokenDataset.from_documents(DOCUMENTS, ByteCodec())))
+    assert memory.read(0, memory.num_tokens).tolist() == dataset.read(0, dataset.num_tokens).tolist()
+    write_shards(directory, "train", [b"a"], CharCodec(["a"]), overwrite=True)
+    with pytest.raises(MismatchError, match="replaced by shards of another codec"):
+        pickle.loads(blob)
+
+
+def test_progress_counts_every_document(tmp_path):
+    seen: list[tuple[int, int]] = []
+    write_shards(tmp_path, "train", DOCUMENTS, ByteCodec(), progress=lambda *counts: seen.append(counts))
+    assert seen == [(len(document), len(document)) for document in DOCUMENTS]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="resident memory is read from /proc")
+def test_random_reads_do_not_grow_the_process(tmp_path):
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    document = np.random.default_rng(0).bytes(1 << 20)
+    write_shards(tmp_path, "train", (document for _ in range(128)), ByteCodec(), num_threads=1)
+    before = resident_bytes()
+    dataset = TokenDataset.open(tmp_path, "train")
+    assert dataset.num_tokens > 1 << 27  # 256 MiB of files
+    peak = 0
+    for begin in np.random.default_rng(1).integers(0, dataset.num_tokens - 64, 20_000).tolist():
+        dataset.read(begin, begin + 64)
+        if begin % 16 == 0:
+            peak = max(peak, resident_bytes())
+    assert peak - before < 80 << 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import pickle
 import threading
 import time
@@ -97,6 +99,53 @@ def test_every_way_to_encode_gives_the_same_ids(tok: BPE) -> None:
     assert tok.decode(ids) == TEXT
 
 
+def test_batches_of_any_sequence(tok: BPE) -> None:
+    """Also of sequences that make their items anew on each access, which nothing else keeps alive."""
+
+    class Made:
+        def __len__(self) -> int:
+            return 500
+
+        def __getitem__(self, i: int) -> str:
+            if i >= len(self):
+                raise IndexError
+            return f"text number {i * 7919}"
+
+    expected = [tok.encode(text) for text in Made()]  # type: ignore[attr-defined]
+    assert tok.encode_batch(Made(), 2) == expected  # type: ignore[arg-type]
+    assert tok.encode_batch(np.array(list(Made())), 1) == expected  # type: ignore[arg-type, call-overload]
+    assert tok.encode_batch(tuple(Made()), 1) == expected  # type: ignore[arg-type]
+
+
+def test_threads_are_used_and_change_nothing(tok: BPE) -> None:
+    texts = [TEXT * 20] * 9 + ["x", ""] * 5
+    assert sum(map(len, texts)) > 4 << 16  # enough for several threads to be started
+    assert tok.encode_batch(texts, 4) == [tok.encode(text) for text in texts]
+    with pytest.raises(ConfigError, match="num_threads=0"):
+        tok.encode_batch(texts, 0)
+    with pytest.raises(ConfigError, match="num_threads=-1"):
+        BPE.train(TEXT, vocab_size=300, num_threads=-1)
+
+
+def test_an_array_that_changes_while_it_is_decoded(tok: BPE) -> None:
+    tokens = np.full(200_000, 65, np.uint32)
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            tokens[::2] = 317 if tokens[0] == 65 else 65
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(200):
+            with contextlib.suppress(DataError):
+                assert len(tok.decode_bytes(tokens)) >= 100_000
+    finally:
+        stop.set()
+        thread.join()
+
+
 def test_empty(tok: BPE) -> None:
     assert tok.encode("") == []
     assert tok.decode([]) == ""
@@ -157,8 +206,14 @@ def test_unknown_ids_are_refused_with_their_position(tok: BPE) -> None:
         tok.decode([2**32])
     with pytest.raises(DataError, match="320"):
         tok.token_bytes(320)
+    with pytest.raises(DataError, match="36893488147419103232"):
+        tok.decode([2**65])
+    with pytest.raises(DataError, match="-7"):
+        tok.token_bytes(-7)
     with pytest.raises(TypeError, match="float"):
         tok.decode([0.5])
+    with pytest.raises(TypeError, match="contiguous"):
+        tok.encode_ordinary(memoryview(b"abcdef")[::2])
     with pytest.raises(TypeError, match="int"):
         tok.encode(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="one text"):
@@ -193,6 +248,30 @@ def test_special_tokens(tok: BPE) -> None:
     assert tok.encode_batch(["<|end|><|end|>", ""], allowed_special="all") == [[318, 318], []]
 
 
+def test_special_token_arguments_as_in_tiktoken(tok: BPE) -> None:
+    plain = BPE.train(TEXT, vocab_size=300)
+    with pytest.raises(DataError, match="'cat'"):
+        plain.encode("the cat", disallowed_special={"cat"})
+    with pytest.raises(DataError, match="'cat'"):
+        plain.encode_batch(["the cat"], disallowed_special={"cat"})
+    assert plain.encode("the cat", allowed_special={"cat"}) == plain.encode("the cat")
+    for bad in ("<|end|>", [b"<|end|>"]):
+        with pytest.raises(TypeError, match="allowed_special must be a collection of str"):
+            tok.encode("x", allowed_special=bad)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="special_tokens must be a collection of str"):
+            BPE.train(TEXT, vocab_size=300, special_tokens=bad)  # type: ignore[arg-type]
+
+
+def test_special_tokens_are_sought_after_surrogates_are_repaired() -> None:
+    tok = BPE.train(TEXT, vocab_size=300, special_tokens=["😀", "\ufffd"])
+    assert tok.encode("a\ud83d\ude00\udbc0", allowed_special="all") == [*tok.encode("a"), 298, 299]
+
+
+def test_the_longest_of_several_special_tokens_is_taken(tok: BPE) -> None:
+    longer = BPE.train(TEXT, vocab_size=300, special_tokens=["<a", "<a>"])
+    assert longer.encode("<a><a", allowed_special="all") == [299, 298]
+
+
 def test_the_segment_before_a_special_token_ends_like_a_text(tok: BPE) -> None:
     ids = tok.encode("cat   <|end|>", allowed_special="all")
     assert ids == [*tok.encode("cat   "), 318]
@@ -217,6 +296,11 @@ def test_stream_replaces_what_never_becomes_a_character(tok: BPE) -> None:
     assert stream.push(0xE4) == ""
     assert stream.finish() == "\ufffd"
     assert stream.push(65) == "A"
+    strict = tok.decode_stream("strict")
+    assert strict.push(0xE4) == ""
+    with pytest.raises(UnicodeDecodeError):
+        strict.finish()
+    assert strict.push(65) == "A"
 
 
 # ---------------------------------------------------------------------- files
@@ -254,6 +338,43 @@ def test_unwritable_output_names_the_path_and_leaves_nothing(tok: BPE, tmp_path:
     with pytest.raises(OutputError, match="missing"):
         tok.save(tmp_path / "missing" / "tok.bpe")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OutputError, match=r"tok\.bpe"):
+        tok.save(tmp_path / "file" / "tok.bpe")
+    tok.save(tmp_path / ("x" * 250))  # a name so long that only a short temporary one fits
+    assert sorted(path.name[:4] for path in tmp_path.iterdir()) == ["file", "xxxx"]
+
+
+def test_equal_tokenizers_have_equal_fingerprints(tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    write_ranks(path, [bytes([b]) for b in range(256)])
+    one = BPE.from_tiktoken(path, pattern="gpt2", special_tokens={"x": 300, "y": 301})
+    other = BPE.from_tiktoken(path, pattern="gpt2", special_tokens={"y": 301, "x": 300})
+    assert one == other
+
+
+def resigned(blob: bytes) -> bytes:
+    """A file changed by hand whose checksum is right again, so that the checks behind the checksum are reached."""
+    return blob[:-32] + hashlib.sha256(blob[:-32]).digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"\x01\x00\x00\x00\x00\x06\x00", b"\x01\x00\x00\x00\x02\x06\x00", "merge order 2"),
+        (b"cl100k", b"cl200k", "pattern 'cl200k'"),
+        (b"\x40\x01\x00\x00", b"\xff\xff\xff\xff", "counts"),  # 320 ids
+        (b"<|end|>", b"<|end\xff>", "not UTF-8"),
+        (b"\x3e\x01\x00\x00\x07", b"\x3f\x01\x00\x00\x07", "ascending"),  # special ids 319, 319
+        (b"\x3f\x01\x00\x00\x0b", b"\x40\x01\x00\x00\x0b", "ascending"),  # special ids 318, 320
+        (b"<|endless|>", b"<|endless|>!", "counts"),  # bytes left over
+    ],
+)
+def test_files_that_contradict_themselves(tok: BPE, old: bytes, new: bytes, message: str) -> None:
+    blob = tok.to_bytes()
+    at = blob.rindex(old) if old.endswith((b"\x07", b"\x0b")) or b"<" in old else blob.index(old)
+    with pytest.raises(FormatError, match=message):
+        BPE.from_bytes(resigned(blob[:at] + new + blob[at + len(old) :]))
 
 
 def test_golden_vocabulary() -> None:
@@ -294,6 +415,15 @@ def test_bad_rank_files(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"bad\.tiktoken"):
         BPE.from_tiktoken(path, pattern="gpt2")
+
+
+def test_a_small_file_cannot_ask_for_a_large_vocabulary(tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(b"YQ== 16777215\n")
+    with pytest.raises(ConfigError, match="16777215"):
+        BPE.from_tiktoken(path, pattern="gpt2")
+    with pytest.raises(ConfigError, match="id -1"):
+        BPE.from_tiktoken(path, pattern="gpt2", special_tokens={"x": -1})
 
 
 def test_rank_file_without_all_bytes(tmp_path: Path) -> None:

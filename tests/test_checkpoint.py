@@ -173,6 +173,30 @@ def test_damaged_state_is_refused(damaged: Path, state: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("model", "num_layers", 10**9),
+        ("model", "vocab_size", 10**15),
+        ("model", "width", 3 * 10**5),
+        ("model", "width", 2 * 10**9),
+        ("model", "width", "wide"),
+        ("model", "depth", 3),
+        ("train", "seed", "none"),
+        ("codec", "fingerprint", None),
+        ("progress", "step", None),
+    ],
+)
+def test_settings_that_do_not_fit_cost_no_memory(damaged: Path, part: str, name: str, value: object) -> None:
+    state = read_checkpoint(damaged / "best.safetensors").state
+    state[part][name] = value
+    if value is None:
+        del state[part][name]
+    rewrite(damaged / "best.safetensors", lambda _, metadata: metadata.update(state=json.dumps(state)))
+    with pytest.raises(FormatError, match=r"best\.safetensors: .*damaged"):
+        load_run(damaged)
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda tensors, _: tensors.pop("model/final_norm.weight"),
@@ -237,6 +261,21 @@ def test_a_failed_write_keeps_the_old_checkpoint(tmp_path: Path, monkeypatch: py
         write_checkpoint(path, {"x": torch.zeros(3)}, STATE)
     assert torch.equal(read_checkpoint(path).tensors["x"], torch.ones(3))
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_a_write_cut_short_never_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is on disk under another name before the checkpoint is replaced."""
+    path = tmp_path / "a.safetensors"
+    write_checkpoint(path, {"x": torch.ones(3)}, STATE)
+
+    def fails(source: os.PathLike[str], target: os.PathLike[str]) -> None:
+        assert torch.equal(load_file(source)["x"], torch.zeros(3))
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(checkpoints.os, "replace", fails)
+    with pytest.raises(OutputError, match="Input/output error"):
+        write_checkpoint(path, {"x": torch.zeros(3)}, STATE)
+    assert torch.equal(read_checkpoint(path).tensors["x"], torch.ones(3))
 
 
 def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:

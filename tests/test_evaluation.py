@@ -119,9 +119,7 @@ def test_characters_are_divided_by_their_bytes() -> None:
 @pytest.mark.parametrize("stride", [1, 4, 5, 8])
 @pytest.mark.parametrize("batch_size", [1, 2, 50])
 def test_every_symbol_is_scored_once_from_its_own_window(stride: int, batch_size: int) -> None:
-    """A real, context-hungry model against the one-symbol-at-a-time oracle: wrong context or order would
-    show.
-    """
+    """A real, context-hungry model against the one-symbol-at-a-time oracle: wrong context or order would show."""
     model, codec = small_gpt(), ByteCodec()
     nats = symbol_nats(
         model,
@@ -142,6 +140,13 @@ def test_no_symbol_is_computed_more_often_than_the_stride_asks() -> None:
     evaluate(model, ByteCodec(), [bytes(range(30))], stride=8, batch_size=1)
     shown = torch.cat([tokens.flatten() for tokens in model.shown]).tolist()
     assert sorted(shown) == sorted([256, *range(30)])
+
+
+def test_windows_of_like_length_share_a_batch() -> None:
+    """Padding is computed and thrown away: short documents must not ride with long ones."""
+    model = UniformModel(257, context_length=8)
+    evaluate(model, ByteCodec(), [b"x" * 7, b"", b"x" * 7, b"", b"x" * 3, b"x" * 3], batch_size=2)
+    assert [tuple(tokens.shape) for tokens in model.shown] == [(2, 8), (2, 4), (2, 1)]
 
 
 def test_more_context_is_used_at_smaller_strides() -> None:
@@ -202,6 +207,13 @@ def test_a_score_survives_json() -> None:
     assert Evaluation(**json.loads(json.dumps(result.to_json()))) == result
 
 
+def test_progress_counts_windows() -> None:
+    seen: list[tuple[int, int]] = []
+    model = UniformModel(257, context_length=8)
+    evaluate(model, ByteCodec(), [b"x" * 23, b"", b"y"], stride=8, batch_size=2, progress=lambda *at: seen.append(at))
+    assert seen == [(2, 5), (4, 5), (5, 5)]
+
+
 def test_bad_requests_are_named() -> None:
     model = UniformModel(257, context_length=8)
     for stride in (0, 9, -1):
@@ -250,7 +262,8 @@ def test_counted_flops_are_those_torch_counts(preset: type, tied_head: bool) -> 
     """Plain attention at full context, forward and backward: equal, with nothing to explain away.
 
     The first layer's input gradient, which a model on raw inputs would save, is needed here for the
-    embedding."""
+    embedding.
+    """
     config = preset(
         vocab_size=97,
         context_length=16,
@@ -273,7 +286,7 @@ def test_counted_flops_are_those_torch_counts(preset: type, tied_head: bool) -> 
 
 
 def test_flops_of_the_workshop_model_by_formula() -> None:
-    """2 x weights (with head, without embeddings) + 4 x layers x width x window; 71 million a trained token."""
+    """2 x weights (head too) + 4 x layers x width x window: 71 million a trained token."""
     model = GPT(GPTConfig.workshop(vocab_size=66))
     flops = count_flops(model)
     attention = 4 * 6 * 384 * 256

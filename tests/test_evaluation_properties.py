@@ -29,6 +29,7 @@ class PrefixHashModel(LanguageModel):
         return torch.sin(history[..., None] * torch.arange(1, 258)).float()  # [B, T, 257]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 200), st.integers(1, 40), st.data())
 def test_scored_ranges_tile_the_document(num_symbols: int, context_length: int, data: st.DataObject) -> None:
     stride = data.draw(st.integers(1, context_length))

@@ -137,6 +137,7 @@ def test_dropout_acts_in_training_only() -> None:
 def test_half_precision_forward_is_close() -> None:
     """Rotary angles are float32 and promote; the attention kernel must get one type all the same."""
     model = scrambled(GPT(GPTConfig.modern(vocab_size=50, **SMALL)))
+    model.requires_grad_(False)
     tokens = torch.randint(50, (2, 16))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = model(tokens)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import math
+import re
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,12 @@ import torch
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.data.loader import TokenLoader
 from fastcompress.data.shards import TokenDataset
-from fastcompress.errors import ConfigError, DataError, MismatchError, OutputError
+from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training.batches import BatchFeed
-from fastcompress.training.checkpoint import load_run, read_checkpoint
+from fastcompress.training.checkpoint import load_run, read_checkpoint, write_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.loop import TrainResult, train
@@ -207,6 +210,17 @@ def test_a_time_budget_counts_training_only(tmp_path: Path) -> None:
     assert rates[-1] < max(rates)
 
 
+def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*arguments: Any, **settings: Any) -> Any:
+        time.sleep(0.3)
+        return evaluate(*arguments, **settings)
+
+    monkeypatch.setattr("fastcompress.training.run.evaluate", slow)
+    result = run(tmp_path, steps=3, eval_every=1)
+    assert result.seconds < 0.9
+    assert result.curve[-1]["seconds"] == pytest.approx(result.seconds, abs=0.1)
+
+
 def test_evaluations_spread_evenly_by_default(tmp_path: Path) -> None:
     result = run(tmp_path, steps=10, eval_every=None, num_evals=4)
     assert [point["step"] for point in result.curve] == [0, 3, 5, 8, 10]
@@ -289,11 +303,13 @@ def test_resuming_a_finished_run_gives_its_result(tmp_path: Path) -> None:
     assert again.seconds == pytest.approx(first.seconds, abs=0.05)
 
 
-def test_a_resumed_run_may_be_longer(tmp_path: Path) -> None:
-    run(tmp_path, steps=4)
-    result = run(tmp_path, steps=8, resume=True)
-    assert [point["step"] for point in result.curve] == [0, 4, 8]
-    assert load_run(tmp_path, which="last").config.steps == 8
+def test_a_resumed_run_may_be_longer_and_evaluate_at_other_times(tmp_path: Path) -> None:
+    run(tmp_path, steps=4, eval_every=1)
+    result = run(tmp_path, steps=12, eval_every=4, resume=True)
+    assert [point["step"] for point in result.curve] == [0, 1, 2, 3, 4, 8, 12]
+    result = run(tmp_path, steps=20, eval_every=None, num_evals=5, resume=True)
+    assert [point["step"] for point in result.curve] == [0, 1, 2, 3, 4, 8, 12, 16, 20]
+    assert load_run(tmp_path, which="last").config.steps == 20
 
 
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
@@ -302,6 +318,14 @@ def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"holds a run already .*: resume it, or choose another directory"):
         run(tmp_path, steps=2)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "fastcompress-run", "version": 1, "model": 3}'])
+def test_a_damaged_configuration_is_not_resumed(tmp_path: Path, content: str) -> None:
+    run(tmp_path, steps=1)
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(FormatError, match=r"config\.json"):
+        run(tmp_path, resume=True)
 
 
 def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
@@ -443,3 +467,26 @@ def test_outside_the_main_thread_signals_are_left_alone() -> None:
 def test_no_progress_bar_where_there_is_no_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, progress=True)
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_progress_bar_shows_what_a_person_wants_to_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, progress=True)
+    last = terminal.getvalue().split("\r")[-1]
+    pattern = r"100% \|.*\| 12/12 steps, \d\d:\d\d left, loss \d.*, .* bits/byte, val \d\.\d+, .*tokens/s"
+    assert re.search(pattern, last), last
+
+
+@pytest.mark.parametrize(("part", "name"), [("progress", "step"), ("codec", "fingerprint")])
+def test_a_checkpoint_with_damaged_state_is_not_resumed(tmp_path: Path, part: str, name: str) -> None:
+    run(tmp_path, steps=1)
+    saved = read_checkpoint(tmp_path / "last.safetensors")
+    saved.state[part][name + "?"] = saved.state[part].pop(name)
+    write_checkpoint(tmp_path / "last.safetensors", saved.tensors, saved.state)
+    with pytest.raises(FormatError, match=r"last\.safetensors: its progress is damaged"):
+        run(tmp_path, resume=True)

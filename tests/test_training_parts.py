@@ -54,6 +54,8 @@ def test_settings_survive_json() -> None:
         ({"seconds": math.inf}, "seconds must be more than 0 and finite"),
         ({"steps": 1, "learning_rate": math.nan}, "learning_rate"),
         ({"steps": 1, "learning_rate": 0.0}, "learning_rate"),
+        ({"steps": 1, "learning_rate": None}, "learning_rate"),
+        ({"steps": 1, "learning_rate": "fast"}, "learning_rate"),
         ({"steps": 1, "batch_size": 6, "micro_batch_size": 4}, "micro_batch_size 4 must divide batch_size 6"),
         ({"steps": 1, "micro_batch_size": 0}, "micro_batch_size must be a whole number"),
         ({"steps": 1, "warmup": 0.7, "cooldown": 0.4}, "exceed the horizon"),

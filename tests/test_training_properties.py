@@ -1,10 +1,8 @@
-"""Properties of what training computes from plain numbers and bytes: its validation sample, schedule and
-horizon.
-"""
+"""Properties of what training computes from plain numbers and bytes: its validation sample, schedule and horizon."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcompress.training.batches import first_documents
@@ -14,6 +12,7 @@ from fastcompress.training.schedule import Horizon, learning_rate_multiplier
 fractions = st.floats(0.0, 1.0)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.binary(max_size=12), st.text(max_size=6).map(str.encode)), max_size=6),
     st.integers(1, 40),
@@ -28,6 +27,7 @@ def test_first_documents_are_a_prefix_within_the_limit(documents: list[bytes], l
     assert any(kept) == any(documents)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=6), max_size=6), st.integers(1, 40))
 def test_first_documents_never_cut_a_character(texts: list[str], limit: int) -> None:
     for document in first_documents([text.encode() for text in texts], limit):
@@ -41,6 +41,7 @@ def test_first_documents_without_a_limit_are_all() -> None:
     assert first_documents([b"\x80" * 9], 5) == [b"\x80" * 5]
 
 
+@settings(deadline=None)
 @given(fractions, fractions, fractions, st.sampled_from(["warmup_stable_decay", "cosine"]), fractions)
 def test_learning_rate_rises_then_never_rises_again(
     warmup: float, cooldown: float, final: float, kind: str, progress: float
@@ -58,6 +59,7 @@ def test_learning_rate_rises_then_never_rises_again(
         assert rate(progress) >= rate(later) - 1e-12
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 10**12))
 def test_a_flop_budget_is_used_but_never_exceeded(steps: int, flops_per_step: int) -> None:
     budget = float(steps * flops_per_step)

@@ -5,15 +5,9 @@ namespace fastcompress::bindings {
 void raise(const Status& status) {
     const char* name = "FastcompressError";
     switch (status.code) {
-        case StatusCode::kInvalidArgument:
-            name = "ConfigError";
-            break;
-        case StatusCode::kInvalidData:
-            name = "DataError";
-            break;
-        case StatusCode::kMalformed:
-            name = "FormatError";
-            break;
+        case StatusCode::kInvalidArgument: name = "ConfigError"; break;
+        case StatusCode::kInvalidData: name = "DataError"; break;
+        case StatusCode::kMalformed: name = "FormatError"; break;
     }
     const py::object type = py::module_::import("fastcompress.errors").attr(name);
     py::set_error(type, status.message.c_str());
@@ -24,11 +18,11 @@ namespace {
 
 // tiktoken's way with text that UTF-8 cannot hold: surrogate pairs join, lone surrogates become U+FFFD.
 py::object without_surrogates(py::handle text) {
-    const auto utf16 = py::reinterpret_steal<py::object>(
-        PyUnicode_AsEncodedString(text.ptr(), "utf-16-le", "surrogatepass"));
+    const auto utf16 =
+        py::reinterpret_steal<py::object>(PyUnicode_AsEncodedString(text.ptr(), "utf-16-le", "surrogatepass"));
     if (!utf16) throw py::error_already_set();
-    auto clean = py::reinterpret_steal<py::object>(PyUnicode_Decode(
-        PyBytes_AS_STRING(utf16.ptr()), PyBytes_GET_SIZE(utf16.ptr()), "utf-16-le", "replace"));
+    auto clean = py::reinterpret_steal<py::object>(
+        PyUnicode_Decode(PyBytes_AS_STRING(utf16.ptr()), PyBytes_GET_SIZE(utf16.ptr()), "utf-16-le", "replace"));
     if (!clean) throw py::error_already_set();
     return clean;
 }

@@ -9,7 +9,6 @@
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/common/parallel.h"
-#include "fastcompress/common/sha256.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -38,8 +37,11 @@ Vocabulary from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, s
     spec.pattern = parse_pattern(pattern);
     spec.special_tokens = to_special_tokens(specials);
     for (const auto& [token, id] : ranks) {
-        if (id >= bpe::kMaxVocabularySize)
-            raise(invalid_argument("rank " + std::to_string(id) + " is out of range"));
+        if (id >= ranks.size() + bpe::kMaxUnusedIds) {
+            raise(invalid_argument("rank " + std::to_string(id) + " in a vocabulary of " +
+                                   std::to_string(ranks.size()) + " tokens: at most " +
+                                   std::to_string(bpe::kMaxUnusedIds) + " ids may be unused"));
+        }
         if (id >= spec.tokens.size()) spec.tokens.resize(id + 1);
         if (!spec.tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
         spec.tokens[id] = std::string(token);
@@ -77,10 +79,14 @@ py::array_t<TokenId> encode(const Vocabulary& vocabulary, py::handle text) {
 
 // The views keep every text alive and readable while the GIL is released.
 std::vector<TextView> views_of(const py::sequence& texts) {
+    // A list or tuple of the items: a sequence that makes its items on access would free them at once.
+    const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(texts.ptr(), "expected a sequence of texts"));
+    if (!items) throw py::error_already_set();
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
     std::vector<TextView> views;
-    views.reserve(texts.size());
-    for (const py::handle text : texts) {
-        views.emplace_back(text);
+    views.reserve(static_cast<size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        views.emplace_back(PySequence_Fast_GET_ITEM(items.ptr(), i));
         check_size(views.back().bytes());
     }
     return views;
@@ -93,12 +99,11 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(const Vocabulary& vocabulary, const py::sequence& texts,
-                       std::optional<size_t> num_threads) {
+py::tuple encode_batch(const Vocabulary& vocabulary, const py::sequence& texts, std::optional<size_t> num_threads) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
-    bpe::EncodedBatch batch = without_gil(
-        [&] { return bpe::encode_batch(vocabulary, bytes, num_threads_or_default(num_threads)); });
+    bpe::EncodedBatch batch =
+        without_gil([&] { return bpe::encode_batch(vocabulary, bytes, num_threads_or_default(num_threads)); });
     return py::make_tuple(to_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
@@ -116,12 +121,14 @@ py::array_t<int64_t> token_lengths(const Vocabulary& vocabulary) {
     return to_array(std::move(lengths));
 }
 
-py::bytes token_bytes(const Vocabulary& vocabulary, TokenId id) {
-    if (id >= vocabulary.size()) {
-        raise(invalid_data("token id " + std::to_string(id) + " is out of range: the vocabulary has " +
+py::bytes token_bytes(const Vocabulary& vocabulary, int64_t id) {
+    const bool in_range = id >= 0 && static_cast<uint64_t>(id) < vocabulary.size();
+    const Bytes bytes = in_range ? vocabulary.token_bytes(static_cast<TokenId>(id)) : Bytes();
+    if (bytes.empty()) {
+        raise(invalid_data("token id " + std::to_string(id) + " is not in the vocabulary of " +
                            std::to_string(vocabulary.size()) + " ids"));
     }
-    return to_py_bytes(vocabulary.token_bytes(id));
+    return to_py_bytes(bytes);
 }
 
 py::array_t<TokenId> merges(const Vocabulary& vocabulary) {
@@ -136,8 +143,7 @@ py::array_t<TokenId> merges(const Vocabulary& vocabulary) {
     return rows;
 }
 
-// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through
-// it.
+// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
 class Trainer {
   public:
     explicit Trainer(std::string_view pattern) : pattern_(parse_pattern(pattern)) {}
@@ -153,10 +159,10 @@ class Trainer {
 
     // The vocabulary of up to num_merges merges: bytes 0 to 255, merges from 256 on, then the special tokens.
     Vocabulary train(size_t num_merges, const std::vector<std::string>& specials,
-                     const std::function<bool(size_t)>& progress) const {
+                     const std::function<void(size_t)>& progress) const {
         const auto locked_progress = [&](size_t done) {
             const py::gil_scoped_acquire locked;
-            return progress(done);
+            progress(done);
         };
         return value_or_raise(without_gil([&] {
             bpe::VocabularySpec spec;
@@ -172,7 +178,6 @@ class Trainer {
     }
 
     size_t num_distinct() const { return counts_.size(); }
-    int64_t num_pretokens() const { return counts_.total(); }
 
   private:
     pretokenizer::Pattern pattern_;
@@ -184,8 +189,7 @@ class Trainer {
 void bind_bpe(py::module_& m) {
     py::module_ sub = m.def_submodule("bpe");
     py::class_<Vocabulary>(sub, "Vocabulary")
-        .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"),
-                    py::arg("special_tokens"))
+        .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
         .def("serialize", [](const Vocabulary& v) { return to_py_bytes(v.serialize()); })
         .def("encode", &encode, py::arg("text"))
@@ -195,10 +199,9 @@ void bind_bpe(py::module_& m) {
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", &Vocabulary::size)
-        .def_property_readonly("is_ranks",
-                               [](const Vocabulary& v) { return v.order() == bpe::MergeOrder::kRanks; })
-        .def_property_readonly(
-            "pattern", [](const Vocabulary& v) { return std::string(pretokenizer::info(v.pattern()).name); })
+
+        .def_property_readonly("pattern",
+                               [](const Vocabulary& v) { return std::string(pretokenizer::info(v.pattern()).name); })
         .def_property_readonly("special_tokens", [](const Vocabulary& v) {
             py::dict ids;
             for (const auto& special : v.special_tokens()) ids[py::str(special.text)] = special.id;
@@ -208,8 +211,7 @@ void bind_bpe(py::module_& m) {
         .def(py::init<std::string_view>(), py::arg("pattern"))
         .def("add_texts", &Trainer::add_texts, py::arg("texts"), py::arg("num_threads"))
         .def("train", &Trainer::train, py::arg("num_merges"), py::arg("special_tokens"), py::arg("progress"))
-        .def_property_readonly("num_distinct", &Trainer::num_distinct)
-        .def_property_readonly("num_pretokens", &Trainer::num_pretokens);
+        .def_property_readonly("num_distinct", &Trainer::num_distinct);
 }
 
 }  // namespace fastcompress::bindings

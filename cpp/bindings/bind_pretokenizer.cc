@@ -26,8 +26,7 @@ py::array_t<uint64_t> split_ends(py::handle text, std::string_view pattern) {
 pretokenizer::Pattern parse_pattern(std::string_view name) {
     if (const auto pattern = pretokenizer::pattern_from_name(name)) return *pattern;
     std::string known;
-    for (const auto& info : pretokenizer::patterns())
-        known += (known.empty() ? "" : ", ") + std::string(info.name);
+    for (const auto& info : pretokenizer::patterns()) known += (known.empty() ? "" : ", ") + std::string(info.name);
     raise(invalid_argument("unknown pattern '" + std::string(name) + "'; the named patterns are " + known));
 }
 

@@ -3,8 +3,7 @@
 
 PYBIND11_MODULE(_core, m) {
     m.doc() =
-        "The C++ cores of fastcompress. Use the package fastcompress, which checks and documents what stands "
-        "here.";
+        "The C++ cores of fastcompress. Use the package fastcompress, which checks and documents what stands here.";
     m.attr("__version__") = FASTCOMPRESS_VERSION;
     fastcompress::bindings::bind_pretokenizer(m);
     fastcompress::bindings::bind_bpe(m);

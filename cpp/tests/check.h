@@ -1,5 +1,4 @@
-// The smallest test harness that says what failed: CHECK and CHECK_EQ print the place and go on; main returns
-// report().
+// The smallest test harness that says what failed: CHECK and CHECK_EQ print the place and go on; main returns report().
 #pragma once
 
 #include <cstdint>
@@ -32,8 +31,7 @@ inline int report() {
     return num_failures == 0 && num_checks > 0 ? 0 : 1;
 }
 
-// Random bytes that are often text: letters of a small alphabet, spaces, digits, multi-byte characters, and
-// raw bytes.
+// Random bytes that are often text: letters of a small alphabet, spaces, digits, multi-byte characters, and raw bytes.
 inline std::string random_text(std::mt19937& random, size_t max_pieces) {
     static const char* const kPieces[] = {"a",
                                           "b",

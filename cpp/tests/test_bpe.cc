@@ -1,6 +1,5 @@
-// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round
-// trips, thread counts, and damaged files. (The Python tests compare with tiktoken and with an oracle
-// trainer.)
+// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round trips, thread counts, and
+// damaged files. (The Python tests compare with tiktoken and with an oracle trainer.)
 #include <algorithm>
 
 #include "check.h"
@@ -19,7 +18,7 @@ Vocabulary train(std::span<const std::string> texts, Pattern pattern, size_t num
     for (const std::string& text : texts) bytes.push_back(as_bytes(text));
     VocabularySpec spec;
     spec.pattern = pattern;
-    spec.merges = train_merges(count_pretokens(bytes, pattern, 2), num_merges, [](size_t) { return true; });
+    spec.merges = train_merges(count_pretokens(bytes, pattern, 2), num_merges, [](size_t) {});
     spec.tokens = tokens_of_merges(spec.merges);
     spec.special_tokens = {{"<|end|>", static_cast<TokenId>(spec.tokens.size())}};
     return *Vocabulary::make(std::move(spec));
@@ -92,8 +91,8 @@ void test_batches() {
     for (size_t i = 0; i < texts.size(); ++i) {
         std::vector<TokenId> ids;
         encode(vocabulary, bytes[i], scratch, ids);
-        CHECK(std::ranges::equal(
-            ids, std::span(one.tokens).subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
+        CHECK(std::ranges::equal(ids,
+                                 std::span(one.tokens).subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
     }
 }
 
@@ -131,16 +130,14 @@ void test_refused_vocabularies() {
         change(spec);
         return !Vocabulary::make(std::move(spec)).ok();
     };
-    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));      // a byte is missing
-    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));   // does not spell "ab"
-    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));  // no such token
-    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));   // twice
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 256}}; }));  // the id is taken
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"", 257}}; }));       // no text
-    CHECK(refused([](VocabularySpec& spec) {
-        spec.special_tokens = {{"<|x|>", 0xffffffff}};
-    }));                                                                            // too many ids
-    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));  // ranks with merges
+    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));                        // a byte is missing
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));                     // does not spell "ab"
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));                    // no such token
+    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));          // twice
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 256}}; }));         // the id is taken
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"", 257}}; }));              // no text
+    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 0xffffffff}}; }));  // too many ids
+    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));                // ranks with merges
     CHECK(refused([](VocabularySpec& spec) {
         spec.order = MergeOrder::kRanks;
         spec.merges.clear();

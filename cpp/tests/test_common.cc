@@ -1,5 +1,4 @@
-// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string,
-// byte readers, threads.
+// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string, byte readers, threads.
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
@@ -25,16 +24,13 @@ std::string hex(const Sha256Digest& digest) {
 
 void test_sha256() {
     CHECK_EQ(hex(sha256(as_bytes(""))), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    CHECK_EQ(hex(sha256(as_bytes("abc"))),
-             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK_EQ(hex(sha256(as_bytes("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     CHECK_EQ(hex(sha256(as_bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
     CHECK_EQ(hex(sha256(as_bytes(std::string(1000000, 'a')))),
              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-    // Lengths around the padding's borders hash without reading past the end (the sanitizer build checks
-    // that).
-    for (size_t size = 50; size < 130; ++size)
-        CHECK(sha256(as_bytes(std::string(size, 'x'))) != Sha256Digest{});
+    // Lengths around the padding's borders hash without reading past the end (the sanitizer build checks that).
+    for (size_t size = 50; size < 130; ++size) CHECK(sha256(as_bytes(std::string(size, 'x'))) != Sha256Digest{});
 }
 
 std::string encode_utf8(uint32_t c) {
@@ -42,8 +38,7 @@ std::string encode_utf8(uint32_t c) {
     if (c < 0x80) return {byte(c)};
     if (c < 0x800) return {byte(0xc0 | c >> 6), byte(0x80 | (c & 63))};
     if (c < 0x10000) return {byte(0xe0 | c >> 12), byte(0x80 | (c >> 6 & 63)), byte(0x80 | (c & 63))};
-    return {byte(0xf0 | c >> 18), byte(0x80 | (c >> 12 & 63)), byte(0x80 | (c >> 6 & 63)),
-            byte(0x80 | (c & 63))};
+    return {byte(0xf0 | c >> 18), byte(0x80 | (c >> 12 & 63)), byte(0x80 | (c >> 6 & 63)), byte(0x80 | (c & 63))};
 }
 
 DecodedCodePoint decode(const std::string& text) {

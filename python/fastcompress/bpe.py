@@ -14,6 +14,7 @@ from __future__ import annotations
 import codecs
 import functools
 import itertools
+import operator
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -26,11 +27,12 @@ import numpy.typing as npt
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
 from fastcompress.errors import ConfigError, DataError, FormatError
-from fastcompress.formats.rank_file import read_rank_file
+from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
+from fastcompress.pretokenizer import without_surrogates
 
 __all__ = ["BPE", "StreamDecoder"]
 
-Text: TypeAlias = "str | bytes"
+Text: TypeAlias = "str | bytes | bytearray | memoryview"
 Specials: TypeAlias = "Collection[str] | Literal['all']"
 
 _BATCH_BYTES = 1 << 24  # texts are handed to the trainer in groups of about 16 MiB
@@ -42,6 +44,7 @@ class BPE:
     def __init__(self, vocabulary: _core.Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._special_tokens = vocabulary.special_tokens
+        self._special_texts = frozenset(self._special_tokens)
         self._token_lengths = vocabulary.token_lengths()
         self._token_lengths.setflags(write=False)
 
@@ -60,31 +63,34 @@ class BPE:
     ) -> BPE:
         """Learns a vocabulary of exactly ``vocab_size`` ids: 256 bytes, then merges, then the special tokens.
 
-        source: one text or an iterable of texts, streamed; memory is bounded by the distinct pretokens.
+        source: one text or an iterable of texts, streamed; memory is bounded by the distinct pretokens (and one batch).
         pattern: a name of `fastcompress.pretokenizer.PATTERNS`; merges never cross its pretokens.
-        num_threads: for counting pretokens; None means all cores. The result never depends on it.
+        num_threads: for counting pretokens, a text a thread at a time; None: all cores. It never changes the result.
         on_progress: called with (merges done, merges wanted) now and then.
 
         Each step merges the pair that occurs most often; of equally frequent pairs the one with the smaller (left id,
         right id). The result depends on the multiset of texts only. Raises ConfigError for a bad setting and DataError
         when the texts hold fewer distinct pairs than asked for. Source: Sennrich, Haddow and Birch, 2016.
         """
-        num_merges = vocab_size - 256 - len(special_tokens)
+        _check_texts(special_tokens, "special_tokens")
+        _check_threads(num_threads)
+        num_merges = operator.index(vocab_size) - 256 - len(special_tokens)
         if num_merges < 0:
             raise ConfigError(
                 f"vocab_size={vocab_size} is too small: 256 bytes and {len(special_tokens)} special tokens take "
                 f"{256 + len(special_tokens)}"
             )
+        if vocab_size > MAX_IDS:
+            raise ConfigError(f"vocab_size={vocab_size} is too large: a vocabulary has at most {MAX_IDS} ids")
         if len(set(special_tokens)) != len(special_tokens) or "" in special_tokens:
             raise ConfigError("special_tokens must be distinct and not empty")
         trainer = _core.Trainer(pattern)
-        for batch in _batches([source] if isinstance(source, str | bytes) else source):
+        for batch in _batches([source] if isinstance(source, str | bytes | bytearray | memoryview) else source):
             trainer.add_texts(batch, num_threads)
 
-        def progress(num_done: int) -> bool:
+        def progress(num_done: int) -> None:  # entering Python now and then is also what lets Ctrl-C through
             if on_progress is not None:
                 on_progress(num_done, num_merges)
-            return True  # returning to Python is what lets Ctrl-C through
 
         vocabulary = trainer.train(num_merges, list(special_tokens), progress)
         if vocabulary.size < vocab_size:
@@ -102,8 +108,13 @@ class BPE:
 
         Raises FormatError for a file that is not a rank file, ConfigError for ranks that make no vocabulary.
         """
+        specials = special_tokens or {}
+        _check_texts(specials, "special_tokens")
+        for text, token_id in specials.items():
+            if not 0 <= token_id < MAX_IDS:
+                raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
         ranks = list(read_rank_file(path).items())
-        return cls(_core.Vocabulary.from_ranks(ranks, pattern, list((special_tokens or {}).items())))
+        return cls(_core.Vocabulary.from_ranks(ranks, pattern, list(specials.items())))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BPE:
@@ -120,7 +131,7 @@ class BPE:
     @classmethod
     def from_bytes(cls, blob: bytes) -> BPE:
         """The tokenizer that `to_bytes` serialized (format: cpp/fastcompress/bpe/FORMAT.md)."""
-        return cls(_core.Vocabulary.parse(blob))
+        return cls(_core.Vocabulary.parse(bytes(blob)))
 
     def to_bytes(self) -> bytes:
         """Everything that decides the ids, as in the file that `save` writes."""
@@ -159,8 +170,8 @@ class BPE:
         return self.to_bytes()[-32:].hex()
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes an id spells. Raises DataError for an id out of range."""
-        return self._vocabulary.token_bytes(int(_token_array([token_id])[0]))
+        """The bytes an id spells. Raises DataError for an id out of range or unused."""
+        return self._vocabulary.token_bytes(_checked_id(token_id))
 
     # ------------------------------------------------------------------ encoding
 
@@ -195,7 +206,7 @@ class BPE:
             np.array([part], np.uint32) if isinstance(part, int) else self._vocabulary.encode(part)
             for part in self._cut_special(text, allowed)
         ]
-        tokens = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
+        tokens = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
@@ -231,7 +242,10 @@ class BPE:
         """
         if isinstance(texts, str | bytes):
             raise TypeError("expected a sequence of texts; for one text call encode")
-        if not self._special_tokens or (not allowed_special and not disallowed_special):
+        _check_threads(num_threads)
+        nothing_allowed = not allowed_special or not self._special_tokens
+        nothing_refused = not disallowed_special or (disallowed_special == "all" and not self._special_tokens)
+        if nothing_allowed and nothing_refused:
             return self._vocabulary.encode_batch(texts, num_threads)
         cut = [
             list(self._cut_special(text, self._check_special(text, allowed_special, disallowed_special)))
@@ -267,9 +281,13 @@ class BPE:
 
     def _check_special(self, text: Text, allowed: Specials, disallowed: Specials) -> frozenset[str]:
         """The allowed special tokens, after refusing a text that holds a disallowed one."""
-        if not self._special_tokens:
-            return frozenset()
-        known = frozenset(self._special_tokens)
+        known = self._special_texts
+        if not known and disallowed in ("all", ()):
+            return known
+        if allowed != "all":
+            _check_texts(allowed, "allowed_special")
+        if disallowed != "all":
+            _check_texts(disallowed, "disallowed_special")
         allowed_set = known if allowed == "all" else frozenset(allowed) & known
         disallowed_set = known - allowed_set if disallowed == "all" else frozenset(disallowed)
         if disallowed_set and (match := _special_pattern(disallowed_set, isinstance(text, str)).search(text)):
@@ -280,10 +298,15 @@ class BPE:
         return allowed_set
 
     def _cut_special(self, text: Text, allowed: frozenset[str]) -> Iterator[Text | int]:
-        """Ordinary stretches of the text, and the ids of allowed special tokens between them."""
+        """Ordinary stretches of the text, and the ids of allowed special tokens between them.
+
+        Where several allowed tokens begin at one place, the longest is taken.
+        """
         if not allowed:
             yield text
             return
+        if isinstance(text, str):
+            text = without_surrogates(text)  # first, since a special token may spell what a surrogate becomes
         begin = 0
         for match in _special_pattern(allowed, isinstance(text, str)).finditer(text):
             if match.start() > begin:
@@ -291,7 +314,7 @@ class BPE:
             name = match.group()
             yield self._special_tokens[name if isinstance(name, str) else name.decode("utf-8")]
             begin = match.end()
-        if begin < len(text) or begin == 0:
+        if begin < len(text) or begin == 0:  # an empty text is one empty stretch
             yield text[begin:]
 
     def _check_dtype(self, dtype: npt.DTypeLike) -> None:
@@ -324,13 +347,32 @@ class StreamDecoder:
 
     def push(self, token_id: int) -> str:
         """The text that the next id completes: often one token's, empty while a character is incomplete."""
-        return self._utf8.decode(self._tokenizer.decode_bytes([token_id]))
+        return self._utf8.decode(self._tokenizer.token_bytes(token_id))
 
     def finish(self) -> str:
         """What was held back, treated as invalid; afterwards the decoder can be used anew."""
-        text = self._utf8.decode(b"", final=True)
-        self._utf8.reset()
-        return text
+        try:
+            return self._utf8.decode(b"", final=True)
+        finally:
+            self._utf8.reset()
+
+
+def _check_texts(texts: Collection[str], name: str) -> None:
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} must be a collection of str, not {texts!r}")
+
+
+def _check_threads(num_threads: int | None) -> None:
+    if num_threads is not None and not 1 <= operator.index(num_threads) < 1 << 16:
+        raise ConfigError(f"num_threads={num_threads} is out of range: give at least 1, or None for all cores")
+
+
+def _checked_id(token_id: int) -> int:
+    """An int that fits the core's; the core knows which ids there are."""
+    index = operator.index(token_id)
+    if not -(1 << 63) <= index < 1 << 63:
+        raise DataError(f"token id {index} is out of range")
+    return index
 
 
 def _batches(texts: Iterable[Text]) -> Iterator[list[Text]]:
@@ -358,6 +400,8 @@ def _token_array(tokens: npt.ArrayLike) -> npt.NDArray[np.uint32]:
     array = np.asarray(tokens)
     if array.size == 0:
         return np.empty(0, np.uint32)
+    if array.dtype == object and array.ndim == 1:  # integers past 64 bits come as objects
+        array = np.array([_checked_id(token) for token in array])
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise TypeError(f"expected a sequence of token ids, not an array of {array.dtype} with shape {array.shape}")
     if array.dtype != np.uint32:

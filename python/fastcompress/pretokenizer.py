@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from fastcompress._core import pretokenizer as _core
 
-__all__ = ["PATTERNS", "UNICODE_VERSION", "split", "split_ends"]
+__all__ = ["PATTERNS", "UNICODE_VERSION", "split", "split_ends", "without_surrogates"]
 
 PATTERNS: Mapping[str, str] = MappingProxyType(_core.PATTERNS)
 """The regular expression of each named pattern, in the syntax of Rust's ``regex`` plus possessive quantifiers."""
@@ -47,10 +47,18 @@ def split(text: str | bytes, pattern: str = "cl100k") -> list[bytes]:
     >>> split("Hello world, 2026!")
     [b'Hello', b' world', b',', b' ', b'202', b'6', b'!']
     """
-    if isinstance(text, str):  # surrogates as the core reads them: pairs join, lone ones become U+FFFD
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+    data = without_surrogates(text).encode("utf-8") if isinstance(text, str) else bytes(text)
     pieces, begin = [], 0
-    for end in split_ends(text, pattern).tolist():
-        pieces.append(text[begin:end])
+    for end in split_ends(data, pattern).tolist():
+        pieces.append(data[begin:end])
         begin = end
     return pieces
+
+
+def without_surrogates(text: str) -> str:
+    """The text as the core reads it: surrogate pairs joined, lone surrogates (which UTF-8 cannot hold) as U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

@@ -10,11 +10,17 @@ import regex
 from fastcompress.pretokenizer import PATTERNS
 
 
-def split(text: str, pattern: str) -> list[bytes]:
+def split_text(text: str, pattern: str) -> list[str]:
     """The regex's matches. Rust's ``$`` means the end of the text, which Python spells ``\\Z``."""
     if not PATTERNS[pattern]:
-        return [text.encode()] if text else []
-    return [piece.encode() for piece in regex.findall(PATTERNS[pattern].replace("++$", r"++\Z"), text)]
+        return [text] if text else []
+    matches: list[str] = regex.findall(PATTERNS[pattern].replace("++$", r"++\Z"), text)
+    return matches
+
+
+def split(text: str, pattern: str) -> list[bytes]:
+    """The pretokens of a text."""
+    return [piece.encode() for piece in split_text(text, pattern)]
 
 
 def merge_pair(ids: tuple[int, ...], pair: tuple[int, int], result: int) -> tuple[int, ...]:

@@ -10,8 +10,7 @@ namespace {
 // Below this length scanning for the lowest rank beats the heap (measured: benchmarks/LOG.md, 2026-11-28).
 constexpr size_t kMaxScanBytes = 96;
 
-// Merges in place over an array of ids and an array of the ranks of the pairs (i, i + 1). O(n * merges), no
-// allocation.
+// Merges in place over an array of ids and an array of the ranks of the pairs (i, i + 1). O(n * merges), no allocation.
 void merge_by_scan(const Vocabulary& vocabulary, Bytes pretoken, std::vector<TokenId>& out) {
     TokenId ids[kMaxScanBytes];
     PairTable::Entry pairs[kMaxScanBytes];  // pairs[i]: what ids[i], ids[i + 1] merge to
@@ -34,11 +33,9 @@ void merge_by_scan(const Vocabulary& vocabulary, Bytes pretoken, std::vector<Tok
     out.insert(out.end(), ids, ids + count);
 }
 
-// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position).
-// A candidate is stale when the pair at its position no longer merges to its result. O(n log n): each merge
-// adds at most two candidates.
-void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch,
-                   std::vector<TokenId>& out) {
+// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A candidate is
+// stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most two candidates.
+void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
     constexpr uint32_t kNone = 0xffffffffu;
     const auto size = static_cast<uint32_t>(pretoken.size());
     std::vector<TokenId>& ids = scratch.ids;
@@ -74,8 +71,7 @@ void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratc
         std::pop_heap(heap.begin(), heap.end(), later);
         heap.pop_back();
         const uint32_t i = candidate.position;
-        if (ids[i] == kNoToken || next[i] == kNone)
-            continue;  // merged into its left neighbour, or the last one now
+        if (ids[i] == kNoToken || next[i] == kNone) continue;  // merged into its left neighbour, or the last one now
         if (vocabulary.find_merge(ids[i], ids[next[i]]).rank != candidate.rank) continue;
         ids[i] = candidate.result;
         ids[next[i]] = kNoToken;
@@ -89,10 +85,17 @@ void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratc
     for (uint32_t i = 0; i != kNone; i = next[i]) out.push_back(ids[i]);
 }
 
+// The number of threads that have enough to do to be worth starting.
+size_t threads_worth(std::span<const Bytes> texts) {
+    constexpr size_t kMinBytesPerThread = size_t{1} << 16;
+    size_t num_bytes = 0;
+    for (const Bytes text : texts) num_bytes += text.size();
+    return 1 + num_bytes / kMinBytesPerThread;
+}
+
 }  // namespace
 
-void encode_by_merges(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch,
-                      std::vector<TokenId>& out) {
+void encode_by_merges(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
     if (pretoken.size() == 1) {
         out.push_back(vocabulary.byte_token(pretoken[0]));
     } else if (pretoken.size() <= kMaxScanBytes) {
@@ -116,11 +119,10 @@ void encode(const Vocabulary& vocabulary, Bytes text, Scratch& scratch, std::vec
 EncodedBatch encode_batch(const Vocabulary& vocabulary, std::span<const Bytes> texts, size_t num_threads) {
     EncodedBatch batch;
     batch.offsets.assign(texts.size() + 1, 0);
-    std::vector<std::vector<TokenId>> parts(std::max<size_t>(1, std::min(num_threads, texts.size())));
-    std::vector<size_t> part_begins(parts.size() + 1, texts.size());
-    const auto weight = [&](size_t i) {
-        return texts[i].size() + 64;
-    };  // 64: what an empty text costs, about
+    num_threads = std::min({num_threads, threads_worth(texts), std::max<size_t>(1, texts.size())});
+    std::vector<std::vector<TokenId>> parts(num_threads);
+    std::vector<size_t> part_begins(num_threads + 1, texts.size());
+    const auto weight = [&](size_t i) { return texts[i].size() + 64; };  // 64: what an empty text costs, about
     parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
         Scratch scratch;
         std::vector<TokenId>& out = parts[part];
@@ -132,8 +134,7 @@ EncodedBatch encode_batch(const Vocabulary& vocabulary, std::span<const Bytes> t
     });
     batch.tokens = std::move(parts[0]);
     for (size_t part = 1; part < parts.size(); ++part) {
-        for (size_t i = part_begins[part]; i < part_begins[part + 1]; ++i)
-            batch.offsets[i + 1] += batch.tokens.size();
+        for (size_t i = part_begins[part]; i < part_begins[part + 1]; ++i) batch.offsets[i + 1] += batch.tokens.size();
         batch.tokens.insert(batch.tokens.end(), parts[part].begin(), parts[part].end());
     }
     return batch;
@@ -151,11 +152,15 @@ Result<std::vector<uint8_t>> decode(const Vocabulary& vocabulary, std::span<cons
         num_bytes += vocabulary.token_bytes(id).size();
     }
     std::vector<uint8_t> out(num_bytes);
-    uint8_t* cursor = out.data();
-    for (const TokenId id : tokens) {
-        const Bytes bytes = vocabulary.token_bytes(id);
-        cursor = std::copy(bytes.begin(), bytes.end(), cursor);
+    size_t size = 0;
+    for (const TokenId& token : tokens) {
+        const TokenId id = token;  // read anew: another thread may have changed it, which must not write past the end
+        const Bytes bytes = id < vocabulary.size() ? vocabulary.token_bytes(id) : Bytes();
+        if (bytes.size() > num_bytes - size) return invalid_data("the token ids changed while they were decoded");
+        std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(size));
+        size += bytes.size();
     }
+    out.resize(size);
     return out;
 }
 

@@ -21,10 +21,8 @@ std::vector<uint8_t> Vocabulary::serialize() const {
     out.u8(static_cast<uint8_t>(spec_.order));
     out.string(as_bytes(pretokenizer::info(spec_.pattern).name));
 
-    std::vector<bool> is_special(size(), false);
-    for (const SpecialToken& special : spec_.special_tokens) is_special[special.id] = true;
     out.u32(static_cast<uint32_t>(size()));
-    for (TokenId id = 0; id < size(); ++id) out.string(is_special[id] ? Bytes() : token_bytes(id));
+    for (TokenId id = 0; id < size(); ++id) out.string(is_special_[id] ? Bytes() : token_bytes(id));
 
     out.u32(static_cast<uint32_t>(spec_.merges.size()));
     for (const Merge& merge : spec_.merges) {
@@ -43,21 +41,18 @@ std::vector<uint8_t> Vocabulary::serialize() const {
 
 Result<Vocabulary> Vocabulary::parse(Bytes blob) {
     if (blob.size() < sizeof kMagic || !std::equal(std::begin(kMagic), std::end(kMagic), blob.begin())) {
-        return malformed(
-            "not a fastcompress BPE vocabulary (its first eight bytes are not 89 46 43 42 50 45 0D 0A)");
+        return malformed("not a fastcompress BPE vocabulary (its first eight bytes are not 89 46 43 42 50 45 0D 0A)");
     }
     ByteReader in(blob.subspan(sizeof kMagic));
     const uint32_t version = in.u32();
     if (in.ok() && version != kVersion) {
-        return malformed("BPE vocabulary of format version " + std::to_string(version) +
-                         "; this build reads version " + std::to_string(kVersion) + ": update fastcompress");
+        return malformed("BPE vocabulary of format version " + std::to_string(version) + "; this build reads version " +
+                         std::to_string(kVersion) + ": update fastcompress");
     }
-    if (in.remaining() < kDigestBytes)
-        return malformed("truncated BPE vocabulary: copy the whole file again");
+    if (in.remaining() < kDigestBytes) return malformed("truncated BPE vocabulary: copy the whole file again");
     const Sha256Digest digest = sha256(blob.first(blob.size() - kDigestBytes));
     if (!std::ranges::equal(digest, blob.last(kDigestBytes))) {
-        return malformed(
-            "BPE vocabulary with a wrong SHA-256: the file is truncated or damaged; copy it again");
+        return malformed("BPE vocabulary with a wrong SHA-256: the file is truncated or damaged; copy it again");
     }
     in = ByteReader(blob.subspan(sizeof kMagic + 4, blob.size() - sizeof kMagic - 4 - kDigestBytes));
 
@@ -68,13 +63,11 @@ Result<Vocabulary> Vocabulary::parse(Bytes blob) {
     const std::string pattern_name(as_chars(in.string()));
     const auto pattern = pretokenizer::pattern_from_name(pattern_name);
     if (in.ok() && !pattern) {
-        return malformed("BPE vocabulary for the pattern '" + pattern_name +
-                         "', which this build does not know");
+        return malformed("BPE vocabulary for the pattern '" + pattern_name + "', which this build does not know");
     }
     spec.pattern = pattern.value_or(pretokenizer::Pattern::kNone);
 
-    // Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything
-    // is allocated.
+    // Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything is allocated.
     const auto count = [&in](size_t record_bytes) -> size_t {
         const size_t value = in.u32();
         if (value > in.remaining() / record_bytes) in.raw(in.remaining() + 1);
@@ -89,12 +82,14 @@ Result<Vocabulary> Vocabulary::parse(Bytes blob) {
         merge.result = in.u32();
     }
     spec.special_tokens.resize(count(8));
+    size_t least_id = 0;
     for (SpecialToken& special : spec.special_tokens) {
         special.id = in.u32();
         special.text = as_chars(in.string());
-        if (special.id >= spec.tokens.size()) {
-            return malformed("BPE vocabulary with a special token past its last id: the file is damaged");
+        if (special.id < least_id || special.id >= spec.tokens.size()) {
+            return malformed("BPE vocabulary whose special tokens are not in ascending order below its last id");
         }
+        least_id = size_t{special.id} + 1;
     }
     if (!in.ok() || in.remaining() > 0) return malformed("BPE vocabulary whose counts do not fit its length");
     Result<Vocabulary> vocabulary = make(std::move(spec));

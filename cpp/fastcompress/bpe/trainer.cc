@@ -1,7 +1,7 @@
 #include "fastcompress/bpe/trainer.h"
 
 #include <algorithm>
-#include <bit>
+
 #include <unordered_map>
 
 #include "fastcompress/common/parallel.h"
@@ -14,7 +14,7 @@ void PretokenCounts::add_text(Bytes text, pretokenizer::Pattern pattern) {
 
 void PretokenCounts::add(Bytes pretoken, int64_t count) {
     if (entries_.size() * 2 >= slots_.size()) grow();
-    total_ += count;
+
     const uint64_t hash = hash_bytes(pretoken);
     const size_t mask = slots_.size() - 1;
     size_t i = hash & mask;
@@ -45,8 +45,7 @@ void PretokenCounts::grow() {
     }
 }
 
-PretokenCounts count_pretokens(std::span<const Bytes> texts, pretokenizer::Pattern pattern,
-                               size_t num_threads) {
+PretokenCounts count_pretokens(std::span<const Bytes> texts, pretokenizer::Pattern pattern, size_t num_threads) {
     std::vector<PretokenCounts> parts(std::max<size_t>(1, std::min(num_threads, texts.size())));
     const auto weight = [&](size_t i) { return texts[i].size() + 1; };
     parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
@@ -70,7 +69,7 @@ struct PairHash {
 
 struct PairState {
     int64_t count = 0;
-    std::vector<uint32_t> words;  // where it was ever seen; a word may stand here more than once
+    std::vector<uint32_t> words;  // each word it was ever seen in, once
 };
 
 struct Candidate {
@@ -129,8 +128,8 @@ class MergeLoop {
         int64_t count;
     };
 
-    // Replaces each (left, right) by result from left to right, in place, as if one at a time: the counts of
-    // the pairs around an occurrence are those of the word as it stands at that moment.
+    // Replaces each (left, right) by result from left to right, in place, as if one at a time: the counts of the pairs
+    // around an occurrence are those of the word as it stands at that moment.
     void merge_in_word(uint32_t index, TokenId left, TokenId right, TokenId result) {
         Word& word = words_[index];
         TokenId* symbols = symbols_.data() + word.begin;
@@ -178,7 +177,7 @@ class MergeLoop {
 }  // namespace
 
 std::vector<Merge> train_merges(const PretokenCounts& counts, size_t num_merges,
-                                const std::function<bool(size_t)>& progress) {
+                                const std::function<void(size_t)>& progress) {
     constexpr size_t kProgressEvery = 256;
     MergeLoop loop(counts);
     std::vector<Merge> merges;
@@ -188,7 +187,7 @@ std::vector<Merge> train_merges(const PretokenCounts& counts, size_t num_merges,
         const auto result = static_cast<TokenId>(256 + merges.size());
         merges.push_back({static_cast<TokenId>(pair >> 32), static_cast<TokenId>(pair), result});
         loop.merge(pair, result);
-        if (merges.size() % kProgressEvery == 0 && !progress(merges.size())) break;
+        if (merges.size() % kProgressEvery == 0) progress(merges.size());
     }
     return merges;
 }

@@ -2,15 +2,27 @@
 
 #include <algorithm>
 #include <bit>
+#include <string_view>
+#include <unordered_set>
 
 #include "fastcompress/bpe/encoder.h"
-#include "fastcompress/common/sha256.h"
+#include "fastcompress/common/utf8.h"
 
 namespace fastcompress::bpe {
 namespace {
 
 std::string name_of(TokenId id) {
     return "token " + std::to_string(id);
+}
+
+bool is_valid_utf8(std::string_view text) {
+    const Bytes bytes = as_bytes(text);
+    for (size_t i = 0; i < bytes.size();) {
+        const DecodedCodePoint decoded = decode_utf8(bytes.data(), i, bytes.size());
+        if (decoded.value == kInvalidCodePoint) return false;
+        i += decoded.length;
+    }
+    return true;
 }
 
 size_t table_size(size_t max_entries) {
@@ -35,54 +47,76 @@ bool PairTable::insert(TokenId left, TokenId right, Entry entry) {
 Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     Vocabulary vocabulary;
     vocabulary.spec_ = std::move(spec);
+    if (auto error = vocabulary.check_special_tokens()) return *error;
     if (auto error = vocabulary.lay_out_tokens()) return *error;
+    if (auto error = vocabulary.index_spellings()) return *error;
     if (auto error = vocabulary.index_merges()) return *error;
     vocabulary.index_whole_pretokens();
     return vocabulary;
 }
 
-// Moves the tokens' bytes into one arena, adds the special tokens, and indexes spellings.
+std::optional<Status> Vocabulary::check_special_tokens() {
+    std::vector<SpecialToken>& specials = spec_.special_tokens;
+    std::ranges::sort(specials, {}, &SpecialToken::id);
+    std::unordered_set<std::string_view> texts;
+    for (const SpecialToken& special : specials) {
+        const std::string which = "special " + name_of(special.id);
+        if (special.id >= kMaxVocabularySize) return invalid_argument(which + " has too great an id");
+        if (special.text.empty()) return invalid_argument(which + " has an empty text");
+        if (!is_valid_utf8(special.text)) return invalid_argument(which + " has a text that is not UTF-8");
+        if (!texts.insert(special.text).second) return invalid_argument(which + " has the text of another one");
+    }
+    return std::nullopt;
+}
+
+// Moves the tokens' bytes, special ones too, into one arena.
 std::optional<Status> Vocabulary::lay_out_tokens() {
     std::vector<std::string>& tokens = spec_.tokens;
     size_t num_ids = tokens.size();
-    for (const SpecialToken& special : spec_.special_tokens)
-        num_ids = std::max(num_ids, size_t{special.id} + 1);
+    if (!spec_.special_tokens.empty()) num_ids = std::max(num_ids, size_t{spec_.special_tokens.back().id} + 1);
     if (num_ids > kMaxVocabularySize) {
-        return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) +
-                                " ids, not " + std::to_string(num_ids));
+        return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) + " ids, not " +
+                                std::to_string(num_ids));
     }
     tokens.resize(num_ids);
-
-    std::vector<const SpecialToken*> special_of(num_ids, nullptr);
+    is_special_.assign(num_ids, false);
     for (const SpecialToken& special : spec_.special_tokens) {
-        if (special.text.empty())
-            return invalid_argument("special " + name_of(special.id) + " has an empty text");
-        if (!tokens[special.id].empty() || special_of[special.id]) {
-            return invalid_argument("special token '" + special.text + "' has the id " +
-                                    std::to_string(special.id) + ", which another token has");
+        if (!tokens[special.id].empty()) {
+            return invalid_argument("special token '" + special.text + "' has the id " + std::to_string(special.id) +
+                                    ", which another token has");
         }
-        special_of[special.id] = &special;
+        tokens[special.id] = special.text;
+        is_special_[special.id] = true;
     }
     size_t num_bytes = 0;
-    for (size_t id = 0; id < num_ids; ++id)
-        num_bytes += special_of[id] ? special_of[id]->text.size() : tokens[id].size();
+    size_t num_unused = 0;
+    for (const std::string& token : tokens) {
+        num_bytes += token.size();
+        num_unused += token.empty();
+    }
     if (num_bytes > 0xffffffffu) return invalid_argument("the tokens spell over 4 GiB together");
+    if (num_unused > kMaxUnusedIds) {
+        return invalid_argument(std::to_string(num_unused) + " ids are unused; at most " +
+                                std::to_string(kMaxUnusedIds) + " may be");
+    }
     arena_.reserve(num_bytes);
-    offsets_.assign(1, 0);
     offsets_.reserve(num_ids + 1);
-    for (size_t id = 0; id < num_ids; ++id) {
-        const Bytes bytes = as_bytes(special_of[id] ? std::string_view(special_of[id]->text) : tokens[id]);
-        arena_.insert(arena_.end(), bytes.begin(), bytes.end());
+    offsets_.push_back(0);
+    for (const std::string& token : tokens) {
+        arena_.insert(arena_.end(), token.begin(), token.end());
         offsets_.push_back(static_cast<uint32_t>(arena_.size()));
     }
     tokens = {};
+    return std::nullopt;
+}
 
-    spellings_.assign(table_size(num_ids), kNoToken);
+std::optional<Status> Vocabulary::index_spellings() {
+    spellings_.assign(table_size(size()), kNoToken);
     spellings_mask_ = spellings_.size() - 1;
     byte_tokens_.fill(kNoToken);
-    for (TokenId id = 0; id < num_ids; ++id) {
+    for (TokenId id = 0; id < size(); ++id) {
         const Bytes bytes = token_bytes(id);
-        if (special_of[id] || bytes.empty()) continue;
+        if (is_special_[id] || bytes.empty()) continue;
         size_t i = hash_bytes(bytes) & spellings_mask_;
         while (spellings_[i] != kNoToken && !std::ranges::equal(token_bytes(spellings_[i]), bytes)) {
             i = (i + 1) & spellings_mask_;
@@ -117,21 +151,18 @@ std::optional<Status> Vocabulary::index_merges() {
         return std::nullopt;
     }
     pairs_ = PairTable(spec_.merges.size());
-    std::vector<bool> is_special(size(), false);
-    for (const SpecialToken& special : spec_.special_tokens) is_special[special.id] = true;
     for (uint32_t rank = 0; rank < spec_.merges.size(); ++rank) {
         const Merge merge = spec_.merges[rank];
         const std::string which = "merge " + std::to_string(rank);
         for (const TokenId id : {merge.left, merge.right, merge.result}) {
-            if (id >= size() || is_special[id] || token_bytes(id).empty()) {
+            if (id >= size() || is_special_[id] || token_bytes(id).empty()) {
                 return invalid_argument(which + " names " + name_of(id) + ", which is no ordinary token");
             }
         }
         const Bytes left = token_bytes(merge.left);
         const Bytes right = token_bytes(merge.right);
         const Bytes result = token_bytes(merge.result);
-        if (result.size() != left.size() + right.size() ||
-            !std::ranges::equal(left, result.first(left.size())) ||
+        if (result.size() != left.size() + right.size() || !std::ranges::equal(left, result.first(left.size())) ||
             !std::ranges::equal(right, result.last(right.size()))) {
             return invalid_argument(which + " does not spell its result, " + name_of(merge.result));
         }
@@ -173,8 +204,7 @@ void Vocabulary::index_whole_pretokens() {
 }
 
 TokenId Vocabulary::find_spelling(Bytes bytes) const {
-    for (size_t i = hash_bytes(bytes) & spellings_mask_; spellings_[i] != kNoToken;
-         i = (i + 1) & spellings_mask_) {
+    for (size_t i = hash_bytes(bytes) & spellings_mask_; spellings_[i] != kNoToken; i = (i + 1) & spellings_mask_) {
         const Bytes found = token_bytes(spellings_[i]);
         if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) {
             return spellings_[i];

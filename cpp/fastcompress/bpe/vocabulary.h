@@ -1,18 +1,15 @@
 // A BPE vocabulary: what each token id spells, and which adjacent pairs of tokens merge in which order.
 //
 // Two kinds, by where the order of merges comes from:
-//   kMerges  a list of merges (left, right) -> result in the order they were learned; the rank of a merge is
-//   its index.
+//   kMerges  a list of merges (left, right) -> result in the order they were learned; the rank of a merge is its index.
 //            Vocabularies trained here.
-//   kRanks   tokens only, as in tiktoken's rank files: any two adjacent tokens whose concatenation is a token
-//   merge, the lowest
-//            resulting id first; and a pretoken that is itself a token is that token, whether or not merges
-//            reach it.
+//   kRanks   tokens only, as in tiktoken's rank files: any two adjacent tokens whose concatenation is a token merge, the lowest
+//            resulting id first; and a pretoken that is itself a token is that token, whether or not merges reach it.
 // Both become one table from pairs of ids to (rank, result), so there is one encoder.
 //
-// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a
-// merge's result are those of its left and right token; special tokens take no part in merges. A Vocabulary
-// is immutable: any number of threads may share it.
+// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a merge's result are
+// those of its left and right token; special tokens take no part in merges. A Vocabulary is immutable: any number of threads may
+// share it.
 #pragma once
 
 #include <array>
@@ -48,18 +45,17 @@ struct SpecialToken {
 struct VocabularySpec {
     MergeOrder order = MergeOrder::kMerges;
     pretokenizer::Pattern pattern = pretokenizer::Pattern::kCl100k;
-    std::vector<std::string> tokens;  // by id; empty where the id is unused or special
-    std::vector<Merge> merges;        // in rank order; empty for kRanks
-    std::vector<SpecialToken> special_tokens;
+    std::vector<std::string> tokens;           // by id; empty where the id is unused or special
+    std::vector<Merge> merges;                 // in rank order; empty for kRanks
+    std::vector<SpecialToken> special_tokens;  // in any order; a Vocabulary keeps them sorted by id
 };
 
 inline constexpr size_t kMaxVocabularySize = size_t{1} << 24;
-// Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a
-// token's length.
+inline constexpr size_t kMaxUnusedIds = size_t{1} << 18;
+// Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a token's length.
 inline constexpr size_t kMaxRankTokenBytes = 1024;
 
-// An open-addressing table from pairs of token ids to merges: one probe sequence, 16-byte slots, at most half
-// full.
+// An open-addressing table from pairs of token ids to merges: one probe sequence, 16-byte slots, at most half full.
 class PairTable {
   public:
     struct Entry {
@@ -91,7 +87,8 @@ class PairTable {
 
 class Vocabulary {
   public:
-    // Checks every invariant above. O(total bytes of tokens), for kRanks times the length of the tokens.
+    // Checks every invariant above, and that special texts are distinct, not empty, and UTF-8. Takes time in proportion to
+    // the bytes of tokens and of merges' results; for kRanks, to the bytes of tokens times the length of a token.
     static Result<Vocabulary> make(VocabularySpec spec);
 
     // FORMAT.md. parse(serialize()) is the same vocabulary; the last 32 bytes are the SHA-256 of the rest.
@@ -100,23 +97,22 @@ class Vocabulary {
 
     size_t size() const { return offsets_.size() - 1; }  // ids are < size(); some may be unused
     // The bytes an id spells (a special token's text included); empty for an unused id. id < size().
-    Bytes token_bytes(TokenId id) const {
-        return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]);
-    }
+    Bytes token_bytes(TokenId id) const { return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
-    // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else
-    // kNoToken.
+    // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
 
     pretokenizer::Pattern pattern() const { return spec_.pattern; }
-    MergeOrder order() const { return spec_.order; }
+
     const std::vector<Merge>& merges() const { return spec_.merges; }
     const std::vector<SpecialToken>& special_tokens() const { return spec_.special_tokens; }
 
   private:
     Vocabulary() = default;
+    std::optional<Status> check_special_tokens();
     std::optional<Status> lay_out_tokens();
+    std::optional<Status> index_spellings();
     std::optional<Status> index_merges();
     void index_rank_pairs();
     void index_whole_pretokens();
@@ -129,7 +125,8 @@ class Vocabulary {
     PairTable pairs_;
     std::vector<TokenId> spellings_;  // open addressing by hash of the bytes: every token that is not special
     size_t spellings_mask_ = 0;
-    std::vector<bool> is_whole_;  // by id: encoding the token's bytes gives the token
+    std::vector<bool> is_special_;  // by id
+    std::vector<bool> is_whole_;    // by id: encoding the token's bytes gives the token
 };
 
 }  // namespace fastcompress::bpe

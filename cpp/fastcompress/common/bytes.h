@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fastcompress {
@@ -38,9 +39,9 @@ class ByteWriter {
     std::vector<uint8_t> out_;
 };
 
-// Reads what ByteWriter wrote. After a read past the end every read returns zero / empty and ok() is false,
-// so a parser checks once a record instead of once a field. Strings are views into the input: no allocation
-// can be provoked by a length field.
+// Reads what ByteWriter wrote. After a read past the end every read returns zero / empty and ok() is false, so a
+// parser checks once a record instead of once a field. Strings are views into the input: no allocation can be
+// provoked by a length field.
 class ByteReader {
   public:
     explicit ByteReader(Bytes bytes) : bytes_(bytes) {}
@@ -52,8 +53,7 @@ class ByteReader {
     uint32_t u32() {
         const Bytes field = raw(4);
         if (field.empty()) return 0;
-        return uint32_t{field[0]} | uint32_t{field[1]} << 8 | uint32_t{field[2]} << 16 |
-               uint32_t{field[3]} << 24;
+        return uint32_t{field[0]} | uint32_t{field[1]} << 8 | uint32_t{field[2]} << 16 | uint32_t{field[3]} << 24;
     }
     Bytes string() { return raw(u32()); }
     Bytes raw(size_t count) {

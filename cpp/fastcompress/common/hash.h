@@ -1,5 +1,4 @@
-// Hashing for in-memory tables. Deterministic on every platform, but never part of a format or an output
-// order.
+// Hashing for in-memory tables: never part of a format, and nothing's order.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +15,14 @@ inline uint64_t mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// O(n) hash of a byte string, eight bytes a step. Words are read in the machine's own byte order: the value
-// stays in memory.
+// Drawn once a process, so that nobody can prepare texts or files whose hashes collide.
+extern const uint64_t kHashSeed;
+
+// O(n) hash of a byte string, eight bytes a step; another one in every process.
 inline uint64_t hash_bytes(Bytes bytes) {
     const uint8_t* data = bytes.data();
     size_t size = bytes.size();
-    uint64_t hash = 0x9e3779b97f4a7c15u ^ size;
+    uint64_t hash = kHashSeed ^ size;
     while (size >= 8) {
         uint64_t word;
         std::memcpy(&word, data, 8);

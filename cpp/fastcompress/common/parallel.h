@@ -1,14 +1,13 @@
-// One way to use several threads: split [0, count) into contiguous parts of similar weight and run them at
-// once.
+// One way to use several threads: split [0, count) into contiguous parts of similar weight and run them at once.
 //
-// Threads live for one call. A pool would save some 20 us a call and cost a fork hazard (a child process
-// inherits the pool's state but not its threads), so there is none.
+// Threads live for one call. A pool would save starting them and cost a fork hazard (a child process inherits the
+// pool's state but not its threads), so there is none.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <system_error>
+
 #include <thread>
 #include <vector>
 
@@ -19,9 +18,8 @@ inline size_t default_num_threads() {
     return std::max<size_t>(1, std::thread::hardware_concurrency());
 }
 
-// Calls body(part, begin, end) for each of min(num_threads, count) contiguous parts of [0, count), part 0 on
-// the calling thread. Parts are ranges of equal total weight(i). If parts throw, one of the exceptions is
-// rethrown when all are done.
+// Calls body(part, begin, end) for each of min(num_threads, count) contiguous parts of [0, count), part 0 on the calling
+// thread. Parts are ranges of equal total weight(i). If parts throw, one of the exceptions is rethrown when all are done.
 template <class Weight, class Body>
 void parallel_parts(size_t count, size_t num_threads, const Weight& weight, const Body& body) {
     const size_t num_parts = std::max<size_t>(1, std::min(num_threads, count));
@@ -53,7 +51,7 @@ void parallel_parts(size_t count, size_t num_threads, const Weight& weight, cons
     for (size_t k = 1; k < num_parts; ++k) {
         try {
             threads.emplace_back(run, k);
-        } catch (const std::system_error&) {
+        } catch (const std::exception&) {
             run(k);  // no thread to be had: the work is done here instead
         }
     }

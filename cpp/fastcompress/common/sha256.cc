@@ -21,8 +21,8 @@ using State = std::array<uint32_t, 8>;
 void compress(State& state, const uint8_t* block) {
     std::array<uint32_t, 64> w;
     for (size_t i = 0; i < 16; ++i) {
-        w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 |
-               uint32_t{block[4 * i + 2]} << 8 | uint32_t{block[4 * i + 3]};
+        w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 | uint32_t{block[4 * i + 2]} << 8 |
+               uint32_t{block[4 * i + 3]};
     }
     for (size_t i = 16; i < 64; ++i) {
         const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
@@ -51,8 +51,7 @@ void compress(State& state, const uint8_t* block) {
 }  // namespace
 
 Sha256Digest sha256(Bytes message) {
-    State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const size_t whole = message.size() / 64 * 64;
     for (size_t i = 0; i < whole; i += 64) compress(state, message.data() + i);
 

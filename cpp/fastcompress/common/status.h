@@ -1,5 +1,5 @@
-// Status and Result: how the cores report bad input. No exceptions cross a core; the bindings turn a Status
-// into a typed Python error. A message names the thing and, where there is one, the remedy, in one line.
+// Status and Result: how the cores report bad input. No exceptions cross a core; the bindings turn a Status into a
+// typed Python error. A message names the thing and, where there is one, the remedy, in one line.
 #pragma once
 
 #include <cassert>

@@ -6,8 +6,7 @@
 
 namespace fastcompress {
 
-// What a byte that belongs to no well-formed sequence decodes to: outside Unicode, so no table gives it a
-// class.
+// What a byte that belongs to no well-formed sequence decodes to: outside Unicode, so no table gives it a class.
 inline constexpr uint32_t kInvalidCodePoint = 0x110000;
 
 struct DecodedCodePoint {
@@ -15,9 +14,9 @@ struct DecodedCodePoint {
     uint32_t length;  // bytes: 1 to 4; always 1 for kInvalidCodePoint
 };
 
-// Decodes the code point at text[position], position < size. A byte that does not begin a well-formed
-// sequence (Unicode 16, table 3-7: no overlong forms, no surrogates, nothing past U+10FFFF, no truncation) is
-// one invalid code point of one byte, so every byte string has exactly one reading and nothing is lost.
+// Decodes the code point at text[position], position < size. A byte that does not begin a well-formed sequence
+// (Unicode 16, table 3-7: no overlong forms, no surrogates, nothing past U+10FFFF, no truncation) is one invalid code
+// point of one byte, so every byte string has exactly one reading and nothing is lost.
 inline DecodedCodePoint decode_utf8(const uint8_t* text, size_t position, size_t size) {
     const uint8_t b0 = text[position];
     if (b0 < 0x80) return {b0, 1};

@@ -1,5 +1,4 @@
-// The class of a code point, as the pretokenizer patterns see it: a set of bits, from generated Unicode
-// tables.
+// The class of a code point, as the pretokenizer patterns see it: a set of bits, from generated Unicode tables.
 #pragma once
 
 #include <cstddef>

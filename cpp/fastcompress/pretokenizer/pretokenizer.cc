@@ -6,8 +6,7 @@ namespace fastcompress::pretokenizer {
 namespace {
 
 constexpr PatternInfo kPatterns[] = {
-    {Pattern::kGpt2, "gpt2",
-     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)"},
+    {Pattern::kGpt2, "gpt2", R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)"},
     {Pattern::kCl100k, "cl100k",
      R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)"},
     {Pattern::kO200k, "o200k",
@@ -18,8 +17,8 @@ constexpr PatternInfo kPatterns[] = {
     {Pattern::kNone, "none", ""},
 };
 
-// A text read character by character. Positions are byte offsets at character borders; past the end every
-// class is 0 and every length 0, so that scanners need no bounds checks of their own.
+// A text read character by character. Positions are byte offsets at character borders; past the end every class is 0
+// and every length 0, so that scanners need no bounds checks of their own.
 class Text {
   public:
     explicit Text(Bytes bytes) : data_(bytes.data()), size_(bytes.size()) {}
@@ -69,8 +68,8 @@ bool is_symbol(CharClass cls) {
     return !(cls & (kSpace | kLetter | kNumber));
 }  // [^\s\p{L}\p{N}]
 
-// The length of an English contraction's ending at `position`, apostrophe included, or 0: 's 'd 'm 't 'll 've
-// 're. Ignoring case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
+// The length of an English contraction's ending at `position`, apostrophe included, or 0: 's 'd 'm 't 'll 've 're.
+// Ignoring case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
 template <bool kIgnoreCase>
 size_t contraction(const Text& text, size_t position) {
     if (text.byte(position) != '\'') return 0;
@@ -112,8 +111,7 @@ SpaceRun read_spaces(const Text& text, size_t begin) {
     return run;
 }
 
-// \s+(?!\S)|\s: white space to the end of the text, else all but its last character, else that character
-// alone.
+// \s+(?!\S)|\s: white space to the end of the text, else all but its last character, else that character alone.
 size_t end_of_spaces(const Text& text, size_t begin, const SpaceRun& run) {
     return text.at_end(run.end) || run.last == begin ? run.end : run.last;
 }
@@ -147,14 +145,12 @@ size_t next_cl100k(Bytes bytes, size_t begin) {
     return end_of_spaces(text, begin, run);
 }
 
-// The first two alternatives of o200k after their optional first character: words that are cut where upper
-// case follows lower case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from
-// `begin`, or 0 if neither matches.
+// The first two alternatives of o200k after their optional first character: words that are cut where upper case follows lower
+// case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from `begin`, or 0 if neither matches.
 //
-// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends
-// the match to the end of the run of L. Otherwise U* gives back characters until one is in L: the last such
-// character of the run ends the match, since what follows it is in U only. Otherwise U+L* matches the run of
-// U.
+// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends the match to
+// the end of the run of L. Otherwise U* gives back characters until one is in L: the last such character of the run ends
+// the match, since what follows it is in U only. Otherwise U+L* matches the run of U.
 constexpr CharClass kUpperSet = kUpper | kOtherLetter | kMark;
 constexpr CharClass kLowerSet = kLower | kOtherLetter | kMark;
 
@@ -165,13 +161,11 @@ size_t lower_word(const Text& text, size_t begin) {  // U*L+
         end += c.length;
         if (c.cls & kLowerSet) after_last_common = end;
     }
-    if (text.at(end).cls & kLowerSet)
-        return text.run(end, [](CharClass cls) -> bool { return cls & kLowerSet; });
+    if (text.at(end).cls & kLowerSet) return text.run(end, [](CharClass cls) -> bool { return cls & kLowerSet; });
     return after_last_common;
 }
 
-size_t upper_word(const Text& text,
-                  size_t begin) {  // U+L*; called only where U*L+ failed, so that L* is empty
+size_t upper_word(const Text& text, size_t begin) {  // U+L*; called only where U*L+ failed, so that L* is empty
     const size_t end = text.run(begin, [](CharClass cls) -> bool { return cls & kUpperSet; });
     return end > begin ? end : 0;
 }
@@ -226,16 +220,11 @@ std::optional<Pattern> pattern_from_name(std::string_view name) {
 
 NextPretoken scanner(Pattern pattern) {
     switch (pattern) {
-        case Pattern::kGpt2:
-            return next_gpt2;
-        case Pattern::kCl100k:
-            return next_cl100k;
-        case Pattern::kO200k:
-            return next_o200k;
-        case Pattern::kWhitespace:
-            return next_whitespace;
-        case Pattern::kNone:
-            return next_none;
+        case Pattern::kGpt2: return next_gpt2;
+        case Pattern::kCl100k: return next_cl100k;
+        case Pattern::kO200k: return next_o200k;
+        case Pattern::kWhitespace: return next_whitespace;
+        case Pattern::kNone: return next_none;
     }
     return next_none;
 }

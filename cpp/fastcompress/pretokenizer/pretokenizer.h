@@ -1,10 +1,9 @@
 // Pretokenizers: how a text is cut into pretokens, the pieces that BPE merges never cross.
 //
-// Each named pattern is a regular expression that other tokenizers run on a regex engine; here each is a
-// hand-written scanner that returns exactly the matches the regex would (tests/test_pretokenizer.py compares
-// them on every code point and on random strings). Scanners read any bytes: a byte that belongs to no
-// well-formed UTF-8 sequence counts as one character that is neither letter, mark, number nor white space.
-// Pretokens are non-empty and their concatenation is the text.
+// Each named pattern is a regular expression that other tokenizers run on a regex engine; here each is a hand-written
+// scanner that returns exactly the matches the regex would (tests/test_pretokenizer.py compares them on every code point and
+// on random strings). Scanners read any bytes: a byte that belongs to no well-formed UTF-8 sequence counts as one
+// character that is neither letter, mark, number nor white space. Pretokens are non-empty and their concatenation is the text.
 //
 // Unicode classes are those of kUnicodeVersion (char_class.h).
 #pragma once
@@ -20,9 +19,8 @@ enum class Pattern : uint8_t { kGpt2, kCl100k, kO200k, kWhitespace, kNone };
 
 struct PatternInfo {
     Pattern pattern;
-    std::string_view name;  // as files and the Python API spell it
-    std::string_view
-        regex;  // in the syntax of the Rust crate `regex` with possessive quantifiers; empty for kNone
+    std::string_view name;   // as files and the Python API spell it
+    std::string_view regex;  // in the syntax of the Rust crate `regex` with possessive quantifiers; empty for kNone
 };
 
 // Every named pattern, in the order of Pattern.
@@ -30,9 +28,9 @@ std::span<const PatternInfo> patterns();
 const PatternInfo& info(Pattern pattern);
 std::optional<Pattern> pattern_from_name(std::string_view name);
 
-// The end of the pretoken that begins at `begin` < text.size(), given that a pretoken begins there. O(length
-// of the pretoken) except in one case: before a white-space or upper-case run is split, the run is read to
-// its end, so each character is read a bounded number of times (at most four) over a whole text.
+// The end of the pretoken that begins at `begin` < text.size(), given that a pretoken begins there. O(length of the
+// pretoken) except in one case: before a white-space or upper-case run is split, the run is read to its end, so
+// each character is read a bounded number of times (at most four) over a whole text.
 using NextPretoken = size_t (*)(Bytes text, size_t begin);
 NextPretoken scanner(Pattern pattern);
 

@@ -1,7 +1,11 @@
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
+
+_Text: TypeAlias = str | bytes | bytearray | memoryview
 
 PATTERNS: dict[str, str]
 UNICODE_VERSION: str
 
-def split_ends(text: str | bytes, pattern: str) -> npt.NDArray[np.uint64]: ...
+def split_ends(text: _Text, pattern: str) -> npt.NDArray[np.uint64]: ...

@@ -14,14 +14,15 @@ honest:
     The stride changes the figure (more context, fewer bits), so it is published with it.
 
 A codec that could spell the same bytes in several ways (BPE) wastes probability on the spellings it never
-uses: then the figure is an upper bound on the model's bits for those bytes, and ``is_exact`` says so."""
+uses: then the figure is an upper bound on the model's bits for those bytes, and ``is_exact`` says so.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,12 +41,15 @@ from fastcompress.models.gpt import next_token_loss
 class Evaluation:
     """A score and the protocol behind it.
 
-    Attributes: bits_per_byte: All symbols, end of document included, over raw bytes. bits_per_byte_text: The
-        same without the end-of-document symbols. perplexity_per_token: exp(nats / (num_tokens +
-        num_documents)); comparable within one codec only. nats: All symbols' cross entropy. num_bytes,
-        num_tokens, num_documents: Raw bytes; the codec's tokens (end-of-document symbols not among them).
-        is_exact: False: an upper bound, since the codec has more than one spelling. context_length, stride:
-        Window and slide, in tokens.
+    Attributes:
+        bits_per_byte: All symbols, end of document included, over raw bytes.
+        bits_per_byte_text: The same without the end-of-document symbols.
+        perplexity_per_token: exp(nats / (num_tokens + num_documents)); comparable within one codec only.
+        nats: All symbols' cross entropy.
+        num_bytes, num_documents: Raw.
+        num_tokens: The codec's; end-of-document symbols are not among them.
+        is_exact: False: an upper bound, since the codec has more than one spelling.
+        context_length, stride: Window and slide, in tokens.
     """
 
     bits_per_byte: float
@@ -96,16 +100,19 @@ def evaluate(
     batch_size: int = 32,
     device: torch.device | str | None = None,
     autocast: contextlib.AbstractContextManager[Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Bits per byte of ``model`` on ``documents``, each scored alone (the protocol stands in this file's
-    head).
+    """Bits per byte of ``model`` on ``documents``, each scored alone; this file's head states the protocol.
 
-    Args: model: ``tokens int64[B, T] -> logits [B, T, codec.vocab_size + 1]``; put into eval mode and back.
-        codec: What the model was trained with; the end-of-document id is ``codec.vocab_size``. documents: Raw
-        bytes; empty ones are fine and pay for their end. At least one byte in all. stride: Slide of the
-        window, 1 .. context_length; default half the context. batch_size: Windows in one forward pass;
-        affects speed only. device: Where the model is; default: where its parameters are. autocast: Reusable
-        context for the forward pass, such as ``torch.autocast(...)``; default full precision.
+    Args:
+        model: ``tokens int64[B, T] -> logits [B, T, codec.vocab_size + 1]``; put into eval mode and back.
+        codec: What the model was trained with; the end-of-document id is ``codec.vocab_size``.
+        documents: Raw bytes; empty ones are fine and pay for their end. At least one byte in all.
+        stride: Slide of the window, 1 .. context_length; default half the context.
+        batch_size: Windows in one forward pass; affects speed only.
+        device: Where the model is; default: where its parameters are.
+        autocast: Reusable context of the forward pass, such as ``torch.autocast(...)``; default float32.
+        progress: Called after each batch with (windows scored, windows in all).
 
     Raises:
         ConfigError: ``stride`` or ``batch_size`` out of range.
@@ -131,6 +138,7 @@ def evaluate(
         batch_size=batch_size,
         device=device,
         autocast=autocast,
+        progress=progress,
     )  # float64[tokens + documents]
     ends = np.cumsum([len(tokens) + 1 for tokens in encoded]) - 1  # int64[documents]: each end-of-document's place
     total = float(nats.sum())
@@ -157,10 +165,9 @@ def symbol_nats(
     batch_size: int,
     device: torch.device | str | None = None,
     autocast: contextlib.AbstractContextManager[Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float64]:
-    """Cross entropy of every symbol, ``float64[sum(n_i + 1)]`` in document order; arguments as in
-    ``evaluate``.
-    """
+    """Cross entropy of every symbol, ``float64[sum(n_i + 1)]`` in document order; arguments as in ``evaluate``."""
     offsets = np.cumsum([0, *(len(tokens) + 1 for tokens in encoded)])  # int64[documents + 1]
     work = [
         (index, window)
@@ -179,6 +186,8 @@ def symbol_nats(
             for row, (index, window) in zip(rows, batch, strict=True):
                 begin, end = offsets[index] + window.scored, offsets[index] + window.end
                 nats[begin:end] = row[window.scored - window.begin : window.end - window.begin]
+            if progress is not None:
+                progress(first + len(batch), len(work))
     if not np.isfinite(nats).all():
         index = int(np.searchsorted(offsets, np.flatnonzero(~np.isfinite(nats))[0], side="right")) - 1
         raise DataError(f"the model's loss on document {index} is not finite: its weights or logits overflowed")

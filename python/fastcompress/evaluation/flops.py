@@ -1,5 +1,4 @@
-"""Count a model's floating-point operations from its modules, so that arms with different tokens can share a
-budget.
+"""Count a model's floating-point operations from its modules, so that arms with different tokens can share a budget.
 
 Convention (printed beside every number that rests on it):
   * 2 per multiply-add of every matrix product; element-wise work, norms, softmax and embedding look-ups count
@@ -12,7 +11,8 @@ Convention (printed beside every number that rests on it):
 ``torch.utils.flop_counter.FlopCounterMode`` agrees exactly, forward and backward, on the plain-attention path
 at full context (``tests/test_evaluation.py``): the first layer's input gradient is needed too, because the
 embedding below it is trained. On the fused path it charges the backward of attention 2.5 times its forward
-(recomputed scores); we do not."""
+(recomputed scores); we do not.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Two things are easy to get wrong here. A token may end inside a UTF-8 character, so bytes go through an
 incremental decoder and a character appears only when complete. And a generator that stays in eval or
 inference mode between two ``next()`` calls changes its caller's world, so both are entered and left around
-each forward pass."""
+each forward pass.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,7 @@ def generate(
     top_p: float | None = None,
     seed: int = 0,
 ) -> Iterator[str]:
-    """Continue ``prompt``; yields the new text (not the prompt) piece by piece, until end of document or
-    ``max_tokens``.
+    """Continue ``prompt``: yields the new text in pieces, until the end of document or ``max_tokens``.
 
     Args:
         model: Trained with ``codec``; its mode is left as found.

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from fastcompress.errors import FormatError
 
+MAX_IDS = 1 << 24
+"""Ids are below this, as in the core."""
+
 
 def read_rank_file(path: str | os.PathLike[str]) -> dict[bytes, int]:
     """The ranks of a ``.tiktoken`` file, in file order.
@@ -22,14 +25,14 @@ def read_rank_file(path: str | os.PathLike[str]) -> dict[bytes, int]:
         if not line.strip():
             continue
         try:
-            encoded, rank_text = line.split()
-            token, rank = base64.b64decode(encoded, validate=True), int(rank_text)
+            encoded, digits = line.split()
+            token, rank = base64.b64decode(encoded, validate=True), int(digits)
         except (ValueError, binascii.Error) as error:
             raise FormatError(f"{path}, line {number}: expected 'base64 rank'; is this a .tiktoken file?") from error
-        if token in ranks or rank in seen or rank < 0 or not token:
-            raise FormatError(
-                f"{path}, line {number}: the token or its rank {rank} is empty, negative or there already"
-            )
+        if not token or not digits.isdigit() or rank >= MAX_IDS:
+            raise FormatError(f"{path}, line {number}: the token is empty or its rank is not in [0, {MAX_IDS})")
+        if token in ranks or rank in seen:
+            raise FormatError(f"{path}, line {number}: the token or its rank {rank} stands on an earlier line too")
         ranks[token] = rank
         seen.add(rank)
     if not ranks:

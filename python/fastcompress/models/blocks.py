@@ -4,7 +4,8 @@ Why they stand apart from ``gpt.py``: later models (byte-latent, LZ) reuse them 
 knows a model's configuration. Shapes use B = sequences in the batch, T = positions, D = width, H = heads, K =
 D / H. FLOPs are counted from these modules (``evaluation/flops.py``), so every product with a weight matrix
 must be an ``nn.Linear``, and a module that multiplies activations with activations says what that costs
-through ``activation_flops_per_token``."""
+through ``activation_flops_per_token``.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +48,7 @@ def make_norm(kind: NormKind, width: int, *, bias: bool) -> nn.Module:
 
 
 class Rotary(nn.Module):
-    """Rotary position embedding: rotate each pair of head dimensions by an angle that grows with the
-    position.
+    """Rotary position embedding: rotate each pair of head dimensions by an angle that grows with the position.
 
     Su et al., "RoFormer" (arXiv 2104.09864). Pairs are (i, i + K/2). Scores then depend on distance only.
     """
@@ -157,9 +157,7 @@ class SwiGLU(nn.Module):
 
 
 class Block(nn.Module):
-    """Pre-norm residual block: ``x + attention(norm(x))``, then ``x + mlp(norm(x))``; dropout on both
-    branches.
-    """
+    """Pre-norm residual block: ``x + attention(norm(x))``, then ``x + mlp(norm(x))``; dropout on both branches."""
 
     def __init__(
         self, attention: nn.Module, mlp: nn.Module, norms: tuple[nn.Module, nn.Module], *, dropout: float

@@ -2,7 +2,8 @@
 
 ``GPTConfig.workshop`` is the GPT-2 of the "train it on a laptop" workshops; ``GPTConfig.modern`` swaps each
 part for what has replaced it since. Both run through one ``GPT``, so an experiment can change one part at a
-time."""
+time.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ class GPTConfig:
             raise ConfigError(f"width {self.width} must be a multiple of num_heads {self.num_heads}")
         if self.positions == "rope" and self.width // self.num_heads % 2:
             raise ConfigError(f"rope needs an even head size, not width / num_heads = {self.width // self.num_heads}")
-        if not 0.0 <= self.dropout < 1.0:
+        if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
             raise ConfigError(f"dropout must be in [0, 1), not {self.dropout!r}")
 
     @classmethod
@@ -97,7 +98,8 @@ class GPTConfig:
         """GPT-2 at workshop size: learned positions, LayerNorm, GELU, tied head, 6 layers x 384, context 256.
 
         No biases and dropout 0.2, as in the published character-level run on Tiny Shakespeare it is compared
-        to."""
+        to.
+        """
         preset: dict[str, Any] = {
             "positions": "learned",
             "norm": "layernorm",
@@ -131,8 +133,7 @@ class GPTConfig:
 
 
 class GPT(LanguageModel):
-    """Causal transformer over token ids; ``tokens int64[B, T] -> logits float[B, T, V]``, ``T <=
-    context_length``.
+    """Causal transformer over token ids; ``tokens int64[B, T] -> logits float[B, T, V]``, ``T <= context_length``.
 
     Raises ``ConfigError`` when T exceeds the context. Initialisation draws from torch's global generator.
     """
@@ -173,11 +174,6 @@ class GPT(LanguageModel):
             nn.init.normal_(self.head.weight, std=UNTIED_HEAD_STD)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.hidden(tokens))  # [B, T, V]
-        return logits
-
-    def hidden(self, tokens: Tensor) -> Tensor:
-        """The normalised residual stream below the head, ``float[B, T, D]``."""
         num_positions = tokens.size(1)
         if num_positions > self.context_length:
             raise ConfigError(f"{num_positions} tokens exceed the model's context of {self.context_length}: crop them")
@@ -187,13 +183,11 @@ class GPT(LanguageModel):
         x = self.dropout(x)  # [B, T, D]
         for block in self.blocks:
             x = block(x)  # [B, T, D]
-        normalised: Tensor = self.final_norm(x)  # [B, T, D]
-        return normalised
+        logits: Tensor = self.head(self.final_norm(x))  # [B, T, V]
+        return logits
 
     def num_parameters(self, *, embedding: bool = True) -> int:
-        """Parameters, a tied head counted once; without the embedding tables (and a head tied to one) if
-        asked.
-        """
+        """Parameters, a tied head counted once; without the embedding tables (and a head tied to one) if asked."""
         tables = {id(m.weight) for m in self.modules() if isinstance(m, nn.Embedding)}
         return sum(p.numel() for p in self.parameters() if embedding or id(p) not in tables)
 

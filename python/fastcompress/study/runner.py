@@ -18,6 +18,7 @@ import datetime
 import hashlib
 import json
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -54,15 +55,17 @@ def run_study(name: str | Study, output: Path, *, seed: int = 0, device: str = "
     corpus = load_corpus(study.corpus)
     directory = Path(output)
     _claim(directory, study, corpus, seed)
-    say = _printer(progress)
     splits = ", ".join(f"{split} {corpus.num_bytes(split):,} bytes" for split in ("train", study.evaluated_split))
-    say(f"{study.name}: {corpus.name} ({splits}), {study.training_flops:.2g} training FLOPs an arm")
+    _say(f"{study.name}: {corpus.name} ({splits}), {study.training_flops:.2g} training FLOPs an arm", progress)
     arms = []
     for number, arm in enumerate(study.arms, start=1):
-        say(f"[{number}/{len(study.arms)}] {arm.label}")
+        _say(f"[{number}/{len(study.arms)}] {arm.label}", progress)
         arms.append(_run_arm(study, arm, corpus, directory / "arms" / arm.name, seed, device, progress))
         scored = arms[-1]["evaluation"]
-        say(f"    {scored['bits_per_byte']:.4f} bits per byte, {arms[-1]['bytes_per_token']:.2f} bytes a token")
+        _say(
+            f"    {scored['bits_per_byte']:.4f} bits per byte, {arms[-1]['bytes_per_token']:.2f} bytes a token",
+            progress,
+        )
     report = {
         "format": FORMAT,
         "version": VERSION,
@@ -180,14 +183,23 @@ def _notes(tokens: TokenDataset) -> list[str]:
 def describe_machine(device: str) -> dict[str, Any]:
     """What ran the study, as far as speed and reproducibility depend on it."""
     chosen = choose_device(device)
-    name = torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else platform.processor() or platform.machine()
     return {
         "device": chosen.type,
-        "device_name": name,
+        "device_name": torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else _processor_name(),
         "num_threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
+
+
+def _processor_name() -> str:
+    """The processor's model where the system tells it (Linux does so in a file only), else its kind."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _describe_corpus(corpus: Corpus) -> dict[str, Any]:
@@ -224,7 +236,6 @@ def _claim(directory: Path, study: Study, corpus: Corpus, seed: int) -> None:
         write_atomically(path, mark)
 
 
-def _printer(enabled: bool) -> Any:
-    import sys
-
-    return (lambda line: print(line, file=sys.stderr, flush=True)) if enabled else (lambda line: None)
+def _say(line: str, enabled: bool) -> None:
+    if enabled:
+        print(line, file=sys.stderr, flush=True)

@@ -15,11 +15,11 @@ Batch = tuple[Tensor, Tensor]  # inputs, targets: int64[B, T]
 
 
 class BatchFeed:
-    """``loader``'s batches as tensors on ``device``, one read ahead in a thread (a GPU step is shorter than a
-    read).
+    """``loader``'s batches as tensors on ``device``, one read ahead in a thread (a GPU step is shorter than a read).
 
     The loader is only ever used by that thread. Batches are those of ``loader.batch(step)`` for any order of
-    steps."""
+    steps.
+    """
 
     def __init__(self, loader: TokenLoader, device: torch.device) -> None:
         self.loader, self.device = loader, device
@@ -50,8 +50,7 @@ class BatchFeed:
 
 
 def first_documents(documents: Sequence[bytes], max_bytes: int | None) -> list[bytes]:
-    """The first documents up to ``max_bytes`` in all, the last one cut between two characters (if it is
-    UTF-8).
+    """The first documents up to ``max_bytes`` in all, the last one cut between two characters (if it is UTF-8).
 
     Not without text where the documents have some: a first character longer than ``max_bytes`` is kept whole.
     """

@@ -25,14 +25,14 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fastcompress.codec import Codec, load_codec
-from fastcompress.errors import DataError, FormatError, MismatchError, OutputError
+from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import choose_device
 
 FORMAT = "fastcompress-checkpoint"
 VERSION = 1
-STATE_KEYS = {"model", "train", "codec", "progress"}
+STATE_PARTS = ("model", "train", "codec", "progress")
 MODEL, OPTIMIZER, RANDOM = "model/", "optimizer/", "random/"
 
 
@@ -46,7 +46,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with what belongs to it; ``step`` and ``bits_per_byte`` are the checkpoint's."""
+    """A trained model with what belongs to it; the figures are those of the checkpoint's step."""
 
     model: GPT
     codec: Codec
@@ -91,10 +91,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
                     "use the release that wrote it, or train again"
                 )
             state = json.loads(metadata["state"])
-            if not set(state) >= STATE_KEYS:
-                raise FormatError(f"{path}: lacks {sorted(STATE_KEYS - set(state))[0]}: it is damaged, train again")
+            if not all(isinstance(state.get(part), dict) for part in STATE_PARTS):
+                raise FormatError(
+                    f"{path}: its state lacks one of {', '.join(STATE_PARTS)}: it is damaged, train again"
+                )
             return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, KeyError, AttributeError, json.JSONDecodeError) as error:
         raise FormatError(f"{path}: truncated or damaged ({error}): restore it, or train again") from error
 
 
@@ -106,13 +108,18 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 @torch.no_grad()
 def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
     """Copy the weights into ``model``; ``FormatError`` when names or shapes are not its own."""
-    parameters = model_tensors(model)
-    stored = {name: tensor for name, tensor in checkpoint.tensors.items() if name.startswith(MODEL)}
-    if shapes(parameters) != shapes(stored):
-        odd = sorted(set(shapes(parameters).items()) ^ set(shapes(stored).items()))[0][0]
+    check_shapes(model, checkpoint, path)
+    for name, parameter in model_tensors(model).items():
+        parameter.copy_(checkpoint.tensors[name])
+
+
+def check_shapes(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
+    """``FormatError`` naming a tensor that ``model`` or the checkpoint lacks, or that differs in shape."""
+    wanted = {(name, tuple(tensor.shape)) for name, tensor in model_tensors(model).items()}
+    stored = {(name, tuple(t.shape)) for name, t in checkpoint.tensors.items() if name.startswith(MODEL)}
+    if wanted != stored:
+        odd = min(wanted ^ stored)[0]
         raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes: it is damaged")
-    for name, parameter in parameters.items():
-        parameter.copy_(stored[name])
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -127,9 +134,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def load_optimizer_tensors(
     model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint, path: Path
 ) -> None:
-    """Restore what ``optimizer_tensors`` took; ``FormatError`` when a tensor belongs to no parameter or is
-    lacking.
-    """
+    """Restore what ``optimizer_tensors`` took; ``FormatError`` when a tensor belongs to no parameter or is lacking."""
     named = dict(model.named_parameters())
     loaded: dict[Tensor, dict[str, Tensor]] = {}
     for name, tensor in checkpoint.tensors.items():
@@ -171,10 +176,6 @@ def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
         torch.mps.set_rng_state(states[RANDOM + "mps"])
 
 
-def shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-
-
 def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:
     """``MismatchError`` when the checkpoint was trained on another codec's tokens."""
     stored = checkpoint.state["codec"]
@@ -196,17 +197,30 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
     path = Path(run_directory) / f"{which}.safetensors"
     checkpoint = read_checkpoint(path)
     codec = load_codec(Path(run_directory) / "codec.json")
-    check_codec(checkpoint, codec, path)
-    state = checkpoint.state
-    with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten: the caller sees no draw
-        model = GPT(GPTConfig.from_json(state["model"]))
+    try:
+        check_codec(checkpoint, codec, path)
+        config = TrainConfig.from_json(checkpoint.state["train"])
+        model_config = GPTConfig.from_json(checkpoint.state["model"])
+        progress = checkpoint.state["progress"]
+        step, flops, seconds = progress["step"], progress["flops"], progress["seconds"]
+        score = progress["validation_bits_per_byte"]
+    except (KeyError, TypeError, ConfigError) as error:
+        raise FormatError(f"{path}: its settings are damaged ({error}): restore it, or train again") from error
+    model = _model_of(model_config, checkpoint, path).to(choose_device(device)).eval()
+    return Run(model, codec, config, step, flops, seconds, score)
+
+
+def _model_of(config: GPTConfig, checkpoint: Checkpoint, path: Path) -> GPT:
+    """The model with the checkpoint's weights; no memory is taken for a configuration that does not fit them."""
+    if config.num_layers > len(checkpoint.tensors):
+        raise FormatError(f"{path}: lacks tensors of the {config.num_layers} layers it describes: it is damaged")
+    try:
+        with torch.device("meta"):  # shapes without storage
+            shapes_only = GPT(config)
+    except RuntimeError as error:
+        raise FormatError(f"{path}: describes an impossible model ({error}): it is damaged") from error
+    check_shapes(shapes_only, checkpoint, path)
+    with torch.random.fork_rng(devices=[]):  # weights are drawn, then overwritten: the caller sees no draw
+        model = GPT(config)
     load_model_tensors(model, checkpoint, path)
-    return Run(
-        model=model.to(choose_device(device)).eval(),
-        codec=codec,
-        config=TrainConfig.from_json(state["train"]),
-        step=state["progress"]["step"],
-        flops=state["progress"]["flops"],
-        seconds=state["progress"]["seconds"],
-        validation_bits_per_byte=state["progress"]["validation_bits_per_byte"],
-    )
+    return model

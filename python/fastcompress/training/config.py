@@ -2,7 +2,8 @@
 
 One rule shapes them: a run has exactly one horizon (steps, FLOPs or seconds), and everything that unfolds
 over a run (warm-up, cool-down, the default evaluation times) is a fraction of it, so arms under one budget
-are treated alike."""
+are treated alike.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +54,7 @@ class TrainConfig:
             None: all.
         eval_batch_size: Windows in one forward pass of an evaluation.
         log_every: Steps between training lines in ``metrics.jsonl``.
-        self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a
-        second).
+        self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).
         seed: Of initial weights, dropout and batch order.
     """
 
@@ -112,24 +112,21 @@ class TrainConfig:
             )
 
     def _check_numbers(self) -> None:
-        ranges = {
-            "flops": (0.0, math.inf),
-            "seconds": (0.0, math.inf),
-            "learning_rate": (0.0, math.inf),
-            "epsilon": (0.0, math.inf),
-            "clip_norm": (0.0, math.inf),
-        }
-        for name, (low, high) in ranges.items():
+        for name in ("flops", "seconds", "learning_rate", "epsilon", "clip_norm"):
             value = getattr(self, name)
-            if value is not None and not low < value < high:
-                raise ConfigError(f"{name} must be more than {low:g} and finite, not {value!r}")
+            if value is None and name in ("flops", "seconds", "clip_norm"):
+                continue
+            if not (_is_number(value) and 0.0 < value < math.inf):
+                raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
         for name in ("warmup", "cooldown", "final_learning_rate"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"{name} is a fraction, in [0, 1], not {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not (_is_number(value) and 0.0 <= value <= 1.0):
+                raise ConfigError(f"{name} is a fraction, in [0, 1], not {value!r}")
         for name in ("beta1", "beta2"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ConfigError(f"{name} must be in [0, 1), not {getattr(self, name)!r}")
-        if not 0.0 <= self.weight_decay < math.inf:
+            value = getattr(self, name)
+            if not (_is_number(value) and 0.0 <= value < 1.0):
+                raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
+        if not (_is_number(self.weight_decay) and 0.0 <= self.weight_decay < math.inf):
             raise ConfigError(f"weight_decay must be at least 0 and finite, not {self.weight_decay!r}")
 
     @property
@@ -149,3 +146,7 @@ class TrainConfig:
         if unknown:
             raise ConfigError(f"unknown training setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
         return cls(**fields)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

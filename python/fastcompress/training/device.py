@@ -1,5 +1,4 @@
-"""Where and how to compute: device, number format, compilation, and a clock that leaves out what is not
-training.
+"""Where and how to compute: device, number format, compilation, and a clock that leaves out what is not training.
 
 Choices are pure functions of what the machine says about itself, so the GPU ones are tested without a GPU.
 """
@@ -32,9 +31,7 @@ _FIRST_BFLOAT16_CAPABILITY = (8, 0)
 
 
 def choose_device(name: str) -> torch.device:
-    """The device ``name`` stands for, ``"auto"`` the best there is. ``ConfigError`` when it is not on this
-    machine.
-    """
+    """The device ``name`` stands for, ``"auto"`` the best there is. ``ConfigError`` when it is not on this machine."""
     has_mps = torch.backends.mps.is_available()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu")
@@ -77,9 +74,7 @@ def capability_of(device: torch.device) -> tuple[int, int] | None:
 
 
 def autocast_for(precision: Precision, device_type: str) -> contextlib.AbstractContextManager[Any]:
-    """A reusable context in which matrix products run in ``precision`` (float32: a context that does
-    nothing).
-    """
+    """A reusable context in which matrix products run in ``precision`` (float32: a context that does nothing)."""
     if precision == "float32":
         return contextlib.nullcontext()
     return torch.autocast(device_type, dtype=_DTYPES[precision])
@@ -106,10 +101,11 @@ def compiled_or_eager(
 ) -> LossFunction:
     """``loss`` compiled, or ``loss`` itself with a warning that says why compiling failed.
 
-    Args: loss: The eager function. warm_up: Runs a loss function forward and backward at the run's one shape
-        (compilation is lazy, so only
-            this shows whether it works) and raises if the result is unusable.
-        compiler: Default ``torch.compile`` at static shapes.
+    Args:
+        loss: The eager function.
+        warm_up: Runs a loss function forward and backward at the run's one shape (compilation is lazy, so
+            only this shows whether it works) and raises if the result is unusable.
+        compiler: Default ``torch.compile`` at static shapes; it discards what was compiled before.
     """
     compiler = compiler or _torch_compile
     try:
@@ -123,6 +119,9 @@ def compiled_or_eager(
 
 
 def _torch_compile(loss: LossFunction) -> LossFunction:
+    # Models trained one after another in a process share their code, and torch gives up on code that it has
+    # compiled for eight of them; what was compiled for finished ones is of no use.
+    torch.compiler.reset()
     compiled: LossFunction = torch.compile(loss, dynamic=False)
     return compiled
 

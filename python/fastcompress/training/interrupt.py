@@ -12,7 +12,8 @@ class InterruptGuard:
     """While entered, the first SIGINT or SIGTERM only sets a flag that ``check`` turns into an exception.
 
     A second one acts as it would without the guard. Outside the main thread, where Python delivers no
-    signals, and for signals the process ignores, the guard does nothing."""
+    signals, and for signals the process ignores, the guard does nothing.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None

@@ -3,7 +3,8 @@
 What keeps a run trustworthy: it starts with a self-check; its clock leaves out evaluation, checkpoints and
 compilation; nothing in a step waits for the device (figures are fetched every ``log_every`` steps); a loss
 that is not finite stops it before a checkpoint is overwritten; and everything that decides the next step is
-in the checkpoint, so on the CPU a resumed run computes the same losses, to the bit, as one never stopped."""
+in the checkpoint, so on the CPU a resumed run computes the same losses, to the bit, as one never stopped.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +35,13 @@ CURVE_FIELDS = ("step", "tokens", "flops", "seconds", "train_bits_per_byte", "va
 class TrainResult:
     """A finished run.
 
-    Attributes: model: The best weights by validation, in eval mode, on the device it was trained on. steps,
-        tokens, flops: All the run's, those before a resume too. seconds: Of training (evaluation, checkpoints
-        and compilation left out); tokens_per_second goes by it. best_step: The step of the weights in
-        ``model``. curve: One entry an evaluation: step, tokens, flops, seconds, train_bits_per_byte (None at
-        step 0: nothing was
-            trained on yet), validation_bits_per_byte.
+    Attributes:
+        model: The best weights by validation, in eval mode, on the device it was trained on.
+        steps, tokens, flops: All the run's, those before a resume too.
+        seconds: Of training, without evaluation, checkpoints and compilation; tokens_per_second goes by it.
+        best_step: The step of the weights in ``model``.
+        curve: One entry an evaluation: step, tokens, flops, seconds, train_bits_per_byte (None at step 0:
+            nothing was trained on yet), validation_bits_per_byte.
     """
 
     model: GPT
@@ -66,10 +68,12 @@ def train(
 ) -> TrainResult:
     """Train a GPT from scratch, or go on with a stopped run; leaves ``run_directory`` ready for either.
 
-    Args: model_config: ``vocab_size`` is ``codec.vocab_size + 1``. codec: Made ``train_data``'s tokens.
-        train_data: At least ``context_length + 1`` tokens. validation: Raw documents; evaluated with
-        non-overlapping windows up to ``config.eval_bytes``. The best
-            checkpoint is the best on these.
+    Args:
+        model_config: ``vocab_size`` is ``codec.vocab_size + 1``.
+        codec: Made ``train_data``'s tokens.
+        train_data: At least ``context_length + 1`` tokens.
+        validation: Raw documents; evaluated with non-overlapping windows up to ``config.eval_bytes``. The
+            best checkpoint is the best on these.
         run_directory: Created; see ``training/run_directory.py`` for its files.
         resume: Go on from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may
             differ; model, codec, batch size and seed may not.

@@ -3,7 +3,8 @@
 ``metrics.jsonl`` holds one JSON object a line, in order. ``event`` says which kind: ``"train"`` (the mean
 over the steps since the last such line: loss in nats a token, train_bits_per_byte, learning_rate,
 gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, is_best). All have step,
-tokens, flops and seconds."""
+tokens, flops and seconds.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +19,19 @@ from tqdm import tqdm
 from fastcompress.errors import OutputError
 from fastcompress.training.schedule import Horizon
 
+_LABELS = {  # in the order of the progress bar
+    "loss": "loss {}",
+    "bits_per_byte": "{} bits/byte",
+    "validation": "val {}",
+    "tokens_per_second": "{} tokens/s",
+}
+
 
 class MetricsLog:
     """Appends records to a JSON-lines file; ``OutputError`` when it cannot."""
 
     def __init__(self, path: Path, *, resume_step: int | None = None) -> None:
-        """Begin a new file, or keep an old one's records up to ``resume_step``: what came later happens
-        again.
-        """
+        """Begin a new file, or keep an old one's records up to ``resume_step``: what came later happens again."""
         self.path = path
         self.records = [] if resume_step is None else _read_records(path, resume_step)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -57,23 +63,27 @@ def _read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
 
 
 class ProgressBar:
-    """Loss, bits per byte, tokens per second and time left, on a terminal; silent elsewhere."""
+    """Time left, loss, bits per byte (two splits) and tokens per second on a terminal; silent elsewhere."""
 
     def __init__(self, horizon: Horizon, *, visible: bool) -> None:
         self.horizon = horizon
-        unit = "step" if horizon.steps is not None else "s"
+        unit = "steps" if horizon.steps is not None else "s"
         self.bar = tqdm(
             total=horizon.steps if horizon.steps is not None else horizon.seconds,
-            unit=unit,
             disable=None if visible else True,  # None: tqdm's word for "only on a terminal"
             dynamic_ncols=True,
-            bar_format="{percentage:3.0f}% |{bar}| {n:.0f}/{total:.0f} " + unit + " {postfix} left {remaining}",
+            bar_format="{percentage:3.0f}% |{bar}| {n:.0f}/{total:.0f} " + unit + ", {remaining} left{postfix}",
         )
+        self.figures: dict[str, str] = {}
 
     def show(self, step: int, seconds: float, **figures: float | None) -> None:
-        """Move to where the run stands; figures that are None are left out."""
-        known = {name.replace("_", " "): f"{value:,.4g}" for name, value in figures.items() if value is not None}
-        self.bar.set_postfix(known, refresh=False)
+        """Move to where the run stands; a figure that is None keeps its last value."""
+        for name, value in figures.items():
+            if value is not None:
+                number = tqdm.format_sizeof(value) if name == "tokens_per_second" else f"{value:.3f}"
+                self.figures[name] = _LABELS[name].format(number)
+        latest = [self.figures[name] for name in _LABELS if name in self.figures]
+        self.bar.set_postfix_str(", ".join(latest), refresh=False)
         self.bar.n = min(step if self.horizon.steps is not None else seconds, self.bar.total)
         self.bar.refresh()
 

@@ -2,7 +2,8 @@
 
 ``OptimizerStep`` is small and separate so that the self-check (``selfcheck.py``) tests the very code a run
 uses: a forgotten ``zero_grad`` or a wrong division of accumulated losses hides for weeks behind gradient
-clipping."""
+clipping.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +69,11 @@ class OptimizerStep:
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
     def __call__(self, inputs: Tensor, targets: Tensor, learning_rate: float) -> tuple[Tensor, Tensor]:
-        """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[]
-        each.
+        """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[] each.
 
         Nothing here waits for the device. With loss scaling, a step whose gradients overflow changes no
-        weight."""
+        weight.
+        """
         loss = self.gradients(inputs, targets)  # []
         self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from fastcompress.codec import Codec
-from fastcompress.errors import FastcompressError
+from fastcompress.errors import FastcompressError, FormatError
 from fastcompress.evaluation.bits_per_byte import bits_per_byte, evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.models.gpt import GPT, GPTConfig
@@ -47,8 +47,8 @@ class Progress:
     flops: int = 0
     seconds: float = 0.0
     loss_steps: int = 0  # steps whose losses are summed up for the next training line
-    evaluations_due: int = 0  # how many evaluations should have been made by now
-    evaluated_step: int = -1
+    evaluated_step: int = -1  # where the last evaluation was made; -1: nowhere yet
+    evaluated_seconds: float = 0.0
     train_bits_per_byte: float | None = None
     validation_bits_per_byte: float | None = None
     best_step: int = 0
@@ -106,22 +106,23 @@ class TrainingRun:
         """Take over weights, optimizer, generators and progress from the last checkpoint."""
         path = self.directory.last
         saved = checkpoints.read_checkpoint(path)
-        checkpoints.check_codec(saved, self.codec, path)
+        try:
+            checkpoints.check_codec(saved, self.codec, path)
+            self.at = Progress(**saved.state["progress"])
+            self.loss_sum.fill_(saved.state["loss_sum"])
+            if self.scaler.is_enabled() and saved.state["scaler"]:  # empty: so far trained without loss scaling
+                self.scaler.load_state_dict(saved.state["scaler"])
+        except (KeyError, TypeError) as error:
+            raise FormatError(f"{path}: its progress is damaged ({error}): restore it, or train again") from error
         checkpoints.load_model_tensors(self.model, saved, path)
         checkpoints.load_optimizer_tensors(self.model, self.optimizer, saved, path)
         checkpoints.load_random_tensors(self.device, saved)
-        if self.scaler.is_enabled() and saved.state["scaler"]:  # empty: so far trained without loss scaling
-            self.scaler.load_state_dict(saved.state["scaler"])
-        self.at = Progress(**saved.state["progress"])
-        self.loss_sum.fill_(saved.state["loss_sum"])
         self.watch = Stopwatch(self.device, self.at.seconds)
         self.logged = (self.at.tokens, self.at.seconds)
         self.resumed_at = self.at.step
 
     def compile_if_wanted(self, cards: list[int]) -> None:
-        """Compile the loss and try it, before the clock starts; weights, gradients and generators stay as
-        they are.
-        """
+        """Compile the loss and try it, before the clock starts; weights, gradients and generators stay as they are."""
         wanted = {"on": True, "off": False, "auto": self.device.type == "cuda"}[self.config.compile]
         if not wanted:
             return
@@ -139,9 +140,7 @@ class TrainingRun:
             if not all(finite):
                 raise FloatingPointError("the compiled model's loss or gradients are not finite")
 
-        eager = self.step.loss
-        self.make_step(compiled_or_eager(eager, try_out))
-        self.optimizer.zero_grad(set_to_none=True)
+        self.make_step(compiled_or_eager(self.step.loss, try_out))
 
     # --- the loop ----------------------------------------------------------------------------------------
 
@@ -165,11 +164,11 @@ class TrainingRun:
 
     def advance(self) -> bool:
         """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
-        done = self.progress() >= 1.0
-        due = self.num_evaluations_due()
-        if self.at.evaluated_step != self.at.step and (done or due > self.at.evaluations_due):
+        seconds = self.watch.read()
+        done = self.horizon.progress(self.at.step, seconds) >= 1.0
+        if self.at.evaluated_step != self.at.step and (done or self.evaluation_is_due(seconds)):
             self.log()
-            self.evaluate(due)
+            self.evaluate()
         if done:
             return True
         self.in_step = True
@@ -197,14 +196,18 @@ class TrainingRun:
         self.at.tokens += self.tokens_per_step
         self.at.flops += self.flops_per_step
 
-    def progress(self) -> float:
-        return self.horizon.progress(self.at.step, self.watch.read())
+    def evaluation_is_due(self, seconds: float) -> bool:
+        """Whether a time to evaluate has come since the last evaluation; always before the first."""
 
-    def num_evaluations_due(self) -> int:
-        """Evaluations that belong to the run so far, the one of step 0 among them."""
-        if self.config.eval_every is not None:
-            return self.at.step // self.config.eval_every + 1
-        return int(self.progress() * self.config.num_evals) + 1
+        def times_passed(step: int, seconds: float) -> int:
+            if self.config.eval_every is not None:
+                return step // self.config.eval_every
+            return int(self.horizon.progress(step, seconds) * self.config.num_evals)
+
+        at = self.at
+        if at.evaluated_step < 0:
+            return True
+        return times_passed(at.step, seconds) > times_passed(at.evaluated_step, at.evaluated_seconds)
 
     # --- what it tells and keeps -------------------------------------------------------------------------
 
@@ -219,11 +222,12 @@ class TrainingRun:
                 f"{self.at.evaluated_step}"
             )
         loss = float(self.loss_sum) / self.at.loss_steps
-        tokens, seconds = self.at.tokens - self.logged[0], self.watch.read() - self.logged[1]
+        now = self.watch.read()
+        tokens_per_second = (self.at.tokens - self.logged[0]) / max(now - self.logged[1], 1e-9)
         data = self.feed.loader.dataset
         self.at.train_bits_per_byte = bits_per_byte(loss * data.num_tokens, data.num_bytes)
         self.loss_sum.zero_()
-        self.at.loss_steps, self.logged = 0, (self.at.tokens, self.watch.read())
+        self.at.loss_steps, self.logged = 0, (self.at.tokens, now)
         self.report(
             "train",
             epoch=self.feed.loader.epoch(self.at.step),
@@ -231,7 +235,7 @@ class TrainingRun:
             train_bits_per_byte=self.at.train_bits_per_byte,
             learning_rate=self.learning_rate,
             gradient_norm=float(self.gradient_norm) if self.gradient_norm.isfinite() else None,
-            tokens_per_second=tokens / max(seconds, 1e-9),
+            tokens_per_second=tokens_per_second,
         )
 
     def is_finite(self) -> bool:
@@ -240,7 +244,7 @@ class TrainingRun:
         gradients = self.scaler.is_enabled() or math.isfinite(float(self.gradient_norm))
         return math.isfinite(float(self.loss_sum)) and gradients
 
-    def evaluate(self, due: int) -> None:
+    def evaluate(self) -> None:
         """Score the validation documents, then keep the weights: always as last, and as best if they are."""
         with self.watch.paused():
             score = evaluate(
@@ -252,14 +256,12 @@ class TrainingRun:
                 autocast=self.autocast,
             )
             at = self.at
-            at.evaluations_due, at.evaluated_step = due, at.step
+            at.evaluated_step, at.evaluated_seconds = at.step, self.watch.read()
             at.validation_bits_per_byte = score.bits_per_byte
             is_best = at.best_bits_per_byte is None or score.bits_per_byte < at.best_bits_per_byte
             if is_best:
                 at.best_step, at.best_bits_per_byte = at.step, score.bits_per_byte
-                checkpoints.write_checkpoint(
-                    self.directory.best, checkpoints.model_tensors(self.model), self.state()
-                )
+                checkpoints.write_checkpoint(self.directory.best, checkpoints.model_tensors(self.model), self.state())
             self.save_last()
             self.report(
                 "eval",

@@ -1,7 +1,8 @@
 """The folder a run leaves behind: config.json, codec.json, metrics.jsonl, last.safetensors, best.safetensors.
 
 A run never overwrites another: a folder that holds one is refused unless the run is to be resumed, and a
-resumed run must be the same run: same model, same batches, same codec."""
+resumed run must be the same run: same model, same batches, same codec.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +50,7 @@ class RunDirectory:
         return self.path / "best.safetensors"
 
     def prepare(self, model_config: GPTConfig, config: TrainConfig, codec: Codec, *, resume: bool) -> None:
-        """Create the folder, or check that the run in it is the one to resume; write its config.json and
-        codec.json.
+        """Create the folder, or check that the run in it is the one to resume; write its config.json and codec.json.
 
         Raises:
             OutputError: It holds a run and ``resume`` is off, or it cannot be written.
@@ -89,9 +89,9 @@ class RunDirectory:
         _check_same("model", stored["model"], model_config.to_json(), self.path)
         fixed = {name: getattr(config, name) for name in _FIXED_TRAIN_SETTINGS}
         _check_same("training", {name: stored["train"].get(name) for name in fixed}, fixed, self.path)
-        if stored["codec"]["fingerprint"] != codec.fingerprint:
+        if stored["codec"].get("fingerprint") != codec.fingerprint:
             raise MismatchError(
-                f"{self.path}: was trained with codec {stored['codec']['name']}, not this "
+                f"{self.path}: was trained with codec {stored['codec'].get('name')}, not this "
                 f"{codec.name}: use that codec, or another directory"
             )
 
@@ -116,4 +116,6 @@ def _read_config(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
         raise FormatError(f"{path}: not a run's configuration of version {VERSION}: choose another directory")
+    if not all(isinstance(content.get(part), dict) for part in ("model", "train", "codec")):
+        raise FormatError(f"{path}: lacks its model, train or codec part: restore it, or choose another directory")
     return content

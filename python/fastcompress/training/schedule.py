@@ -1,7 +1,8 @@
 """Where a run stands on its horizon, and the learning rate that belongs there.
 
 Both are pure functions of (step, seconds), so a resumed run continues on the same curve, and one code path
-serves horizons in steps, FLOPs and seconds."""
+serves horizons in steps, FLOPs and seconds.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Each would have caught a bug that real trainers shipped: attention that sees the future, gradients that are
 never cleared (clipping hides it), accumulated losses divided wrongly, an initialisation far from uniform
 predictions. They run on a copy of the model, small and in float32; weights are redrawn first where
-zero-initialised projections would make a check vacuous."""
+zero-initialised projections would make a check vacuous.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ from fastcompress.training.optimizer import OptimizerStep, make_optimizer
 
 ROWS = 4  # sequences in a check's batch
 MAX_POSITIONS = 32
-# Far above float32 and TF32 rounding, far below a factor: doubled gradients differ by 100 %, undivided ones
-# by 300 %.
+# Far above float32 and TF32 rounding, far below a factor: doubled gradients differ by 100 %, undivided ones by 300 %.
 TOLERANCE = 0.02
+LEAK = 1e-3  # of the largest logit; the same kernels run on the same shapes, so even this is generous
 
 
 class SelfCheckError(FastcompressError, AssertionError):
@@ -59,9 +60,7 @@ def check_initial_loss(model: LanguageModel) -> None:
 
 
 def check_no_future_leak(model: LanguageModel) -> None:
-    """Changing token t leaves all logits before t as they were, and changes some at t or later (else it says
-    nothing).
-    """
+    """Changing token t leaves the logits before t alone, and changes some from t on (else the check says nothing)."""
     tokens, _ = _random_batch(model)  # int64[B, T]
     num_positions = tokens.size(1)
     with torch.inference_mode():
@@ -71,27 +70,26 @@ def check_no_future_leak(model: LanguageModel) -> None:
             changed[:, position] = (changed[:, position] + 1) % model.vocab_size
             difference = (model(changed).float() - before).abs().amax(dim=(0, 2))  # [T]
             scale = float(before.abs().max())
-            if position and float(difference[:position].max()) > 1e-3 * scale:
-                first = int((difference > 1e-3 * scale).nonzero()[0])
+            leaks = ~(difference[:position] <= LEAK * scale)  # bool[position]; NaN is no proof of innocence
+            if leaks.any():
+                first = int(leaks.nonzero()[0])
                 raise SelfCheckError(
                     f"a change of token {position} reaches the logits at position {first}: the model sees the future"
                 )
-            if float(difference[position:].max()) == 0.0 and model.vocab_size > 1:
+            if float(difference[position:].max()) == 0.0:
                 raise SelfCheckError(f"a change of token {position} changes no logits: the model ignores its input")
 
 
 def check_gradients_cleared(
     model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep
 ) -> None:
-    """A second step on the same batch, at learning rate 0, leaves the same gradients as the first, not their
-    sum.
-    """
+    """A second step on the same batch, at learning rate 0, leaves the same gradients as the first, not their sum."""
     inputs, targets = _random_batch(model)
     step = step_class(loss_of(model), make_optimizer(model, config), micro_batch_size=ROWS, clip_norm=None)
     step(inputs, targets, 0.0)
     first = _gradients(model)  # float[parameters]
     step(inputs, targets, 0.0)
-    if _distance(_gradients(model), first) > TOLERANCE:
+    if not _distance(_gradients(model), first) <= TOLERANCE:
         raise SelfCheckError("a second identical step gives other gradients: they are not cleared between steps")
 
 
@@ -108,7 +106,7 @@ def check_accumulation(
         loss, _ = step(inputs, targets, 0.0)
         results.append((float(loss), _gradients(model)))
     (whole_loss, whole), (parts_loss, parts) = results
-    if _distance(parts, whole) > TOLERANCE or abs(parts_loss - whole_loss) > TOLERANCE * abs(whole_loss):
+    if not (_distance(parts, whole) <= TOLERANCE and abs(parts_loss / whole_loss - 1) <= TOLERANCE):
         raise SelfCheckError(
             "accumulating four micro-batches gives other gradients than one batch: divide each loss by their number"
         )
@@ -116,9 +114,7 @@ def check_accumulation(
 
 @torch.no_grad()
 def redraw_weights(model: LanguageModel) -> None:
-    """Give every matrix random weights of a size that keeps activations near one, so that every path is
-    alive.
-    """
+    """Give every matrix random weights of a size that keeps activations near one, so that every path is alive."""
     for parameter in model.parameters():
         if parameter.dim() >= 2:
             parameter.normal_(std=parameter.size(-1) ** -0.5)

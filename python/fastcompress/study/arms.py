@@ -54,9 +54,8 @@ def character_codec(corpus: Corpus) -> Codec:
 
     Only which characters exist leaks, as in the workshop's ``sorted(set(text))``.
     """
-    return CharCodec.train(
-        document.data for split in ("train", "validation", "test") for document in corpus.split(split)
-    )
+    documents = (*corpus.train, *corpus.validation, *corpus.test)
+    return CharCodec.train(document.data for document in documents)
 
 
 def bpe_arm(vocab_size: int, pattern: str = "cl100k") -> Arm:

@@ -228,13 +228,13 @@ def _set_bits(study: dict[str, Any], *values: float) -> None:
 def test_the_headline_states_the_result(study: dict[str, Any]) -> None:
     (headline,) = page_of(study).text["h1"]
     assert headline == (
-        "BPE 1024 needs the fewest bits per byte at equal training FLOPs: 2.274 (upper bound), "
+        "Fewest bits per byte at equal training FLOPs: BPE 1024, 2.274 (upper bound), "
         f"12.0{NBSP}% fewer than Characters at 2.585 (exact)."
     )
     _set_bits(study, 2.0, 2.5, 4.0)
     (headline,) = page_of(study).text["h1"]
     assert headline == (
-        "Bytes needs the fewest bits per byte at equal training FLOPs: 2.000 (exact), "
+        "Fewest bits per byte at equal training FLOPs: Bytes, 2.000 (exact), "
         f"20.0{NBSP}% fewer than Characters at 2.500 (exact)."
     )
 
@@ -245,8 +245,7 @@ def test_the_headline_of_unusual_studies(study: dict[str, Any]) -> None:
     assert page_of(study).text[".badge"] == ["best", "best"]
     _set_bits(study, math.nan, math.inf, 3.0)
     assert page_of(study).text["h1"] == [
-        "BPE 1024 needs the fewest bits per byte at equal training FLOPs: 3.000 (upper bound); "
-        "no other arm has a finite figure."
+        "Fewest bits per byte at equal training FLOPs: BPE 1024, 3.000 (upper bound); no other arm has a finite figure."
     ]
     _set_bits(study, math.nan, math.inf, -math.inf)
     page = page_of(study)
@@ -255,7 +254,7 @@ def test_the_headline_of_unusual_studies(study: dict[str, Any]) -> None:
     assert ".badge" not in page.text
     study["arms"] = study["arms"][:1]
     _set_bits(study, 2.0)
-    assert page_of(study).text["h1"] == ["Bytes needs 2.000 (exact) bits per byte."]
+    assert page_of(study).text["h1"] == ["Bytes: 2.000 (exact) bits per byte."]
 
 
 def test_cautions_appear_when_the_data_call_for_them(study: dict[str, Any]) -> None:
@@ -322,7 +321,7 @@ def test_hostile_text_is_harmless_and_visible(study: dict[str, Any], tmp_path: P
     assert load_report(tmp_path / "report.json") == study
     assert {tag for tag, _ in page.tags} == {tag for tag, _ in plain.tags}
     assert "<script>alert('&amp;')</script>U+0000U+001B[31mU+202EU+D800U+FFFEU+000D\n\tend" in page.text["pre"][0]
-    assert page.text["h1"][0].startswith('"><img src=x onerror=alert(1)>U+000AU+0007 needs the fewest')
+    assert 'equal training FLOPs: "><img src=x onerror=alert(1)>U+000AU+0007, ' in page.text["h1"][0]
     assert "</title><script>$headline: 498 documents" in "".join(page.text[".facts"])
 
 

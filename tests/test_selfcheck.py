@@ -12,13 +12,14 @@ from torch import Tensor
 
 from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
+from fastcompress.errors import SelfCheckError
 from fastcompress.models import gpt
 from fastcompress.models.blocks import CausalSelfAttention
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.loop import train
 from fastcompress.training.optimizer import OptimizerStep
-from fastcompress.training.selfcheck import SelfCheckError, self_check
+from fastcompress.training.selfcheck import self_check
 
 CONFIG = TrainConfig(steps=1)
 SMALL = {"vocab_size": 50, "num_layers": 2, "num_heads": 2, "width": 32, "context_length": 16}

@@ -21,7 +21,7 @@ import torch
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.data.loader import TokenLoader
 from fastcompress.data.shards import TokenDataset
-from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
+from fastcompress.errors import ConfigError, DataError, DivergenceError, FormatError, MismatchError, OutputError
 from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.models.gpt import GPT, GPTConfig
@@ -30,7 +30,6 @@ from fastcompress.training.checkpoint import load_run, read_checkpoint, write_ch
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.loop import TrainResult, train
-from fastcompress.training.run import DivergenceError
 
 CODEC = ByteCodec()
 TEXT = [f"{i} sheep jumped over {i * 7} fences; then {i} more did. ".encode() * 4 for i in range(30)]

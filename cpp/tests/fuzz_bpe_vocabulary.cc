@@ -1,5 +1,5 @@
-// Any bytes as a vocabulary file, its checksum made right so that the parser behind it is reached; what parses must encode and
-// decode, and serialize to a file that parses to itself.
+// Any bytes as a vocabulary file, its checksum made right so that the parser behind it is reached; what parses must
+// encode and decode, and serialize to a file that parses to itself.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round trips, thread counts, and
-// damaged files. (The Python tests compare with tiktoken and with an oracle trainer.)
+// The BPE core on random vocabularies and random bytes: both merge algorithms against a plain one, round trips, thread
+// counts, and damaged files. (The Python tests compare with tiktoken and with an oracle trainer.)
 #include <algorithm>
 
 #include "check.h"

@@ -1,4 +1,5 @@
-// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string, byte readers, threads.
+// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string, byte
+// readers, threads.
 #include <atomic>
 #include <numeric>
 #include <stdexcept>

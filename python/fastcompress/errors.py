@@ -1,6 +1,6 @@
 """The errors this package raises on bad input; each message names the thing and says what to do.
 
-All of them are also built-in exceptions (``ValueError`` or ``OSError``), so code that never heard of this
+All of them are also built-in exceptions (``ValueError``, ``OSError`` ...), so code that never heard of this
 module still catches them. Programming errors (a wrong type) raise ``TypeError`` as everywhere else.
 """
 
@@ -27,3 +27,11 @@ class MismatchError(FastcompressError, ValueError):
 
 class OutputError(FastcompressError, OSError):
     """An output cannot be written, or would overwrite something."""
+
+
+class DivergenceError(FastcompressError, ArithmeticError):
+    """A training run's loss became infinite or NaN; its last good checkpoint is kept."""
+
+
+class SelfCheckError(FastcompressError, AssertionError):
+    """A model or training step fails a check that training relies on, such as seeing no future token."""

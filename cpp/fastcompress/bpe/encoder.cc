@@ -33,8 +33,9 @@ void merge_by_scan(const Vocabulary& vocabulary, Bytes pretoken, std::vector<Tok
     out.insert(out.end(), ids, ids + count);
 }
 
-// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A candidate is
-// stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most two candidates.
+// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A
+// candidate is stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most
+// two candidates.
 void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
     constexpr uint32_t kNone = 0xffffffffu;
     const auto size = static_cast<uint32_t>(pretoken.size());

@@ -1,8 +1,9 @@
-// BPE encoding, exactly: within each pretoken, merge the adjacent pair of lowest rank, the leftmost one first, until none merges.
+// BPE encoding, exactly: within each pretoken, merge the adjacent pair of lowest rank, the leftmost one first, until
+// none merges.
 //
-// A pretoken that is one token is found by one look-up. Otherwise short pretokens are merged by scanning for the lowest rank
-// (quadratic, but in at most kMaxScanBytes) and long ones with a heap, so no input is quadratic:
-// encode() is O(n log n) in the worst case (one pretoken of n bytes) and O(n) on text.
+// A pretoken that is one token is found by one look-up. Otherwise short pretokens are merged by scanning for the
+// lowest rank (quadratic, but in at most kMaxScanBytes) and long ones with a heap, so no input is quadratic: encode()
+// is O(n log n) in the worst case (one pretoken of n bytes) and O(n) on text.
 //
 // Results depend on the vocabulary and the bytes only. All functions are thread-safe; a Scratch belongs to one thread.
 #pragma once
@@ -28,7 +29,8 @@ struct Scratch {
     std::vector<Candidate> heap;
 };
 
-// Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <= kMaxTextBytes.
+// Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
+// kMaxTextBytes.
 void encode(const Vocabulary& vocabulary, Bytes text, Scratch& scratch, std::vector<TokenId>& out);
 
 // Appends the ids of one pretoken, by merges alone (no look-up of the whole pretoken).

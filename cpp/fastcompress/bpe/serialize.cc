@@ -67,7 +67,8 @@ Result<Vocabulary> Vocabulary::parse(Bytes blob) {
     }
     spec.pattern = pattern.value_or(pretokenizer::Pattern::kNone);
 
-    // Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything is allocated.
+    // Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything is
+    // allocated.
     const auto count = [&in](size_t record_bytes) -> size_t {
         const size_t value = in.u32();
         if (value > in.remaining() / record_bytes) in.raw(in.remaining() + 1);

@@ -2,16 +2,17 @@
 //
 //   count the distinct pretokens -> repeat: merge the pair of tokens that occurs most often, everywhere.
 //
-// Ties: of pairs that occur equally often, the one with the smaller (left id, right id) is merged first, where bytes have
-// the ids 0 to 255 and the n-th merge makes id 256 + n. Counts are exact 64-bit integers, so the merges depend on the multiset of
-// pretokens only: not on the order of texts, the number of threads, or the machine.
+// Ties: of pairs that occur equally often, the one with the smaller (left id, right id) is merged first, where bytes
+// have the ids 0 to 255 and the n-th merge makes id 256 + n. Counts are exact 64-bit integers, so the merges depend on
+// the multiset of pretokens only: not on the order of texts, the number of threads, or the machine.
 //
-// State: each distinct pretoken is a run of ids; each pair has its exact count and the pretokens it was ever seen in (a
-// superset of those it is in now). A merge visits those pretokens only and adjusts the counts of the pairs next to it. A heap holds
-// pairs by (count, ids) as they were when pushed; a count can only fall after that, because every new occurrence of a pair
-// involves the newest id. So the top is either up to date, or is pushed back with its present count (a lazy heap).
-// A merge rereads every pretoken it may occur in. So training takes O(B + P log P) for B bytes and P pairs, plus the
-// lengths of the pretokens visited: little where pretokens are words, O(M * B) for M merges where the text is one.
+// State: each distinct pretoken is a run of ids; each pair has its exact count and the pretokens it was ever seen in
+// (a superset of those it is in now). A merge visits those pretokens only and adjusts the counts of the pairs next to
+// it. A heap holds pairs by (count, ids) as they were when pushed; a count can only fall after that, because every new
+// occurrence of a pair involves the newest id. So the top is either up to date, or is pushed back with its present
+// count (a lazy heap). A merge rereads every pretoken it may occur in. So training takes O(B + P log P) for B bytes
+// and P pairs, plus the lengths of the pretokens visited: little where pretokens are words, O(M * B) for M merges
+// where the text is one.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,8 @@
 
 namespace fastcompress::bpe {
 
-// A multiset of pretokens. Tables add up: counting parts of a corpus apart and adding the tables gives the same as counting it whole.
+// A multiset of pretokens. Tables add up: counting parts of a corpus apart and adding the tables gives the same as
+// counting it whole.
 class PretokenCounts {
   public:
     // Adds the pretokens of a text. O(text).

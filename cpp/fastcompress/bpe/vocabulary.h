@@ -3,13 +3,14 @@
 // Two kinds, by where the order of merges comes from:
 //   kMerges  a list of merges (left, right) -> result in the order they were learned; the rank of a merge is its index.
 //            Vocabularies trained here.
-//   kRanks   tokens only, as in tiktoken's rank files: any two adjacent tokens whose concatenation is a token merge, the lowest
-//            resulting id first; and a pretoken that is itself a token is that token, whether or not merges reach it.
+//   kRanks   tokens only, as in tiktoken's rank files: any two adjacent tokens whose concatenation is a token merge,
+//            the lowest resulting id first; and a pretoken that is itself a token is that token, whether or not merges
+//            reach it.
 // Both become one table from pairs of ids to (rank, result), so there is one encoder.
 //
-// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a merge's result are
-// those of its left and right token; special tokens take no part in merges. A Vocabulary is immutable: any number of threads may
-// share it.
+// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a merge's
+// result are those of its left and right token; special tokens take no part in merges. A Vocabulary is immutable: any
+// number of threads may share it.
 #pragma once
 
 #include <array>
@@ -52,7 +53,8 @@ struct VocabularySpec {
 
 inline constexpr size_t kMaxVocabularySize = size_t{1} << 24;
 inline constexpr size_t kMaxUnusedIds = size_t{1} << 18;
-// Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a token's length.
+// Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a token's
+// length.
 inline constexpr size_t kMaxRankTokenBytes = 1024;
 
 // An open-addressing table from pairs of token ids to merges: one probe sequence, 16-byte slots, at most half full.
@@ -87,8 +89,9 @@ class PairTable {
 
 class Vocabulary {
   public:
-    // Checks every invariant above, and that special texts are distinct, not empty, and UTF-8. Takes time in proportion to
-    // the bytes of tokens and of merges' results; for kRanks, to the bytes of tokens times the length of a token.
+    // Checks every invariant above, and that special texts are distinct, not empty, and UTF-8. Takes time in
+    // proportion to the bytes of tokens and of merges' results; for kRanks, to the bytes of tokens times the length of
+    // a token.
     static Result<Vocabulary> make(VocabularySpec spec);
 
     // FORMAT.md. parse(serialize()) is the same vocabulary; the last 32 bytes are the SHA-256 of the rest.

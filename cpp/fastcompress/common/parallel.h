@@ -18,8 +18,9 @@ inline size_t default_num_threads() {
     return std::max<size_t>(1, std::thread::hardware_concurrency());
 }
 
-// Calls body(part, begin, end) for each of min(num_threads, count) contiguous parts of [0, count), part 0 on the calling
-// thread. Parts are ranges of equal total weight(i). If parts throw, one of the exceptions is rethrown when all are done.
+// Calls body(part, begin, end) for each of min(num_threads, count) contiguous parts of [0, count), part 0 on the
+// calling thread. Parts are ranges of equal total weight(i). If parts throw, one of the exceptions is rethrown when
+// all are done.
 template <class Weight, class Body>
 void parallel_parts(size_t count, size_t num_threads, const Weight& weight, const Body& body) {
     const size_t num_parts = std::max<size_t>(1, std::min(num_threads, count));

@@ -145,12 +145,13 @@ size_t next_cl100k(Bytes bytes, size_t begin) {
     return end_of_spaces(text, begin, run);
 }
 
-// The first two alternatives of o200k after their optional first character: words that are cut where upper case follows lower
-// case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from `begin`, or 0 if neither matches.
+// The first two alternatives of o200k after their optional first character: words that are cut where upper case
+// follows lower case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from `begin`, or 0
+// if neither matches.
 //
-// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends the match to
-// the end of the run of L. Otherwise U* gives back characters until one is in L: the last such character of the run ends
-// the match, since what follows it is in U only. Otherwise U+L* matches the run of U.
+// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends the match
+// to the end of the run of L. Otherwise U* gives back characters until one is in L: the last such character of the run
+// ends the match, since what follows it is in U only. Otherwise U+L* matches the run of U.
 constexpr CharClass kUpperSet = kUpper | kOtherLetter | kMark;
 constexpr CharClass kLowerSet = kLower | kOtherLetter | kMark;
 

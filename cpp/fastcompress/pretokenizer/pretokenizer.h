@@ -1,9 +1,10 @@
 // Pretokenizers: how a text is cut into pretokens, the pieces that BPE merges never cross.
 //
 // Each named pattern is a regular expression that other tokenizers run on a regex engine; here each is a hand-written
-// scanner that returns exactly the matches the regex would (tests/test_pretokenizer.py compares them on every code point and
-// on random strings). Scanners read any bytes: a byte that belongs to no well-formed UTF-8 sequence counts as one
-// character that is neither letter, mark, number nor white space. Pretokens are non-empty and their concatenation is the text.
+// scanner that returns exactly the matches the regex would (tests/test_pretokenizer.py compares them on every code
+// point and on random strings). Scanners read any bytes: a byte that belongs to no well-formed UTF-8 sequence counts
+// as one character that is neither letter, mark, number nor white space. Pretokens are non-empty and their
+// concatenation is the text.
 //
 // Unicode classes are those of kUnicodeVersion (char_class.h).
 #pragma once

@@ -184,12 +184,12 @@ def headline(arms: Sequence[Arm]) -> str:
         return "Every arm diverged: there are no bits per byte to compare."
     value = f"{_bits(best):.3f} ({_kind(best)})"
     if len(arms) == 1:
-        return f"{_name(best)} needs {value} bits per byte."
+        return f"{_name(best)}: {value} bits per byte."
     terms = "at equal training FLOPs" if _flops_are_equal(arms) else "at unequal training FLOPs"
     tied = [arm for arm in arms if _bits(arm) == _bits(best)]
     if len(tied) > 1:
         return f"{_names(tied)} tie {terms}: {_bits(best):.3f} bits per byte."
-    start = f"{_name(best)} needs the fewest bits per byte {terms}: {value}"
+    start = f"Fewest bits per byte {terms}: {_name(best)}, {value}"
     second = arms[1]
     if _bits(second) == math.inf:
         return f"{start}; no other arm has a finite figure."

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from fastcompress.codec import Codec
-from fastcompress.errors import FastcompressError, FormatError
+from fastcompress.errors import DivergenceError, FormatError
 from fastcompress.evaluation.bits_per_byte import bits_per_byte, evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.models.gpt import GPT, GPTConfig
@@ -32,10 +32,6 @@ from fastcompress.training.metrics import MetricsLog, ProgressBar
 from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
 from fastcompress.training.run_directory import RunDirectory
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
-
-
-class DivergenceError(FastcompressError, ArithmeticError):
-    """The loss became infinite or NaN."""
 
 
 @dataclass

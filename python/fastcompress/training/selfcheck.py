@@ -14,7 +14,7 @@ import math
 import torch
 from torch import Tensor
 
-from fastcompress.errors import FastcompressError
+from fastcompress.errors import SelfCheckError
 from fastcompress.evaluation.bits_per_byte import device_of
 from fastcompress.models.blocks import LanguageModel
 from fastcompress.models.gpt import next_token_loss
@@ -27,10 +27,6 @@ MAX_POSITIONS = 32
 # Far above float32 and TF32 rounding, far below a factor: doubled gradients differ by 100 %, undivided ones by 300 %.
 TOLERANCE = 0.02
 LEAK = 1e-3  # of the largest logit; the same kernels run on the same shapes, so even this is generous
-
-
-class SelfCheckError(FastcompressError, AssertionError):
-    """The model or the training step does not do what training assumes."""
 
 
 def self_check(model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep) -> None:

@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -63,6 +64,13 @@ py::array_t<T> to_array(std::vector<T> values) {
     py::capsule owner(owned.get(), [](void* vector) { delete static_cast<std::vector<T>*>(vector); });
     owned.release();
     return py::array_t<T>(size, data, owner);
+}
+
+// The same for memory from std::malloc.
+template <class T>
+py::array_t<T> to_array(T* data, size_t size) {
+    py::capsule owner(data, [](void* memory) { std::free(memory); });
+    return py::array_t<T>(static_cast<py::ssize_t>(size), data, owner);
 }
 
 }  // namespace fastcompress::bindings

@@ -18,6 +18,23 @@ using bpe::TokenId;
 using bpe::Vocabulary;
 using Specials = std::vector<std::pair<std::string, TokenId>>;
 
+// A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
+struct Tokenizer {
+    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary) {}
+    Vocabulary vocabulary;
+    bpe::EncoderPool pool;
+};
+
+std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
+    if (!vocabulary.ok()) raise(vocabulary.status());
+    return std::make_unique<Tokenizer>(std::move(*vocabulary));
+}
+
+py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
+    const size_t size = tokens.size();
+    return to_array(tokens.release(), size);
+}
+
 template <class T>
 T value_or_raise(Result<T> result) {
     if (!result.ok()) raise(result.status());
@@ -30,8 +47,8 @@ std::vector<bpe::SpecialToken> to_special_tokens(const Specials& specials) {
     return tokens;
 }
 
-Vocabulary from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, std::string_view pattern,
-                      const Specials& specials) {
+std::unique_ptr<Tokenizer> from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, std::string_view pattern,
+                                      const Specials& specials) {
     bpe::VocabularySpec spec;
     spec.order = bpe::MergeOrder::kRanks;
     spec.pattern = parse_pattern(pattern);
@@ -46,12 +63,12 @@ Vocabulary from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, s
         if (!spec.tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
         spec.tokens[id] = std::string(token);
     }
-    return value_or_raise(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
 }
 
-Vocabulary parse(const py::bytes& blob) {
+std::unique_ptr<Tokenizer> parse(const py::bytes& blob) {
     const Bytes bytes = bytes_of(blob);
-    return value_or_raise(without_gil([&] { return Vocabulary::parse(bytes); }));
+    return make_tokenizer(without_gil([&] { return Vocabulary::parse(bytes); }));
 }
 
 size_t num_threads_or_default(std::optional<size_t> num_threads) {
@@ -66,13 +83,12 @@ void check_size(Bytes text) {
     }
 }
 
-py::array_t<TokenId> encode(const Vocabulary& vocabulary, py::handle text) {
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text) {
     const TextView view(text);
     check_size(view.bytes());
-    return to_array(without_gil([&] {
-        std::vector<TokenId> tokens;
-        bpe::Scratch scratch;
-        bpe::encode(vocabulary, view.bytes(), scratch, tokens);
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode(view.bytes(), tokens); });
         return tokens;
     }));
 }
@@ -99,43 +115,43 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(const Vocabulary& vocabulary, const py::sequence& texts, std::optional<size_t> num_threads) {
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
     bpe::EncodedBatch batch =
-        without_gil([&] { return bpe::encode_batch(vocabulary, bytes, num_threads_or_default(num_threads)); });
-    return py::make_tuple(to_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+        without_gil([&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads)); });
+    return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
 using TokenArray = py::array_t<TokenId, py::array::c_style>;
 
-py::bytes decode(const Vocabulary& vocabulary, const TokenArray& tokens) {
+py::bytes decode(const Tokenizer& tokenizer, const TokenArray& tokens) {
     const std::span<const TokenId> ids(tokens.data(), static_cast<size_t>(tokens.size()));
-    return to_py_bytes(value_or_raise(without_gil([&] { return bpe::decode(vocabulary, ids); })));
+    return to_py_bytes(value_or_raise(without_gil([&] { return bpe::decode(tokenizer.vocabulary, ids); })));
 }
 
-py::array_t<int64_t> token_lengths(const Vocabulary& vocabulary) {
-    std::vector<int64_t> lengths(vocabulary.size());
+py::array_t<int64_t> token_lengths(const Tokenizer& tokenizer) {
+    std::vector<int64_t> lengths(tokenizer.vocabulary.size());
     for (TokenId id = 0; id < lengths.size(); ++id)
-        lengths[id] = static_cast<int64_t>(vocabulary.token_bytes(id).size());
+        lengths[id] = static_cast<int64_t>(tokenizer.vocabulary.token_bytes(id).size());
     return to_array(std::move(lengths));
 }
 
-py::bytes token_bytes(const Vocabulary& vocabulary, int64_t id) {
-    const bool in_range = id >= 0 && static_cast<uint64_t>(id) < vocabulary.size();
-    const Bytes bytes = in_range ? vocabulary.token_bytes(static_cast<TokenId>(id)) : Bytes();
+py::bytes token_bytes(const Tokenizer& tokenizer, int64_t id) {
+    const bool in_range = id >= 0 && static_cast<uint64_t>(id) < tokenizer.vocabulary.size();
+    const Bytes bytes = in_range ? tokenizer.vocabulary.token_bytes(static_cast<TokenId>(id)) : Bytes();
     if (bytes.empty()) {
         raise(invalid_data("token id " + std::to_string(id) + " is not in the vocabulary of " +
-                           std::to_string(vocabulary.size()) + " ids"));
+                           std::to_string(tokenizer.vocabulary.size()) + " ids"));
     }
     return to_py_bytes(bytes);
 }
 
-py::array_t<TokenId> merges(const Vocabulary& vocabulary) {
-    py::array_t<TokenId> rows({static_cast<py::ssize_t>(vocabulary.merges().size()), py::ssize_t{3}});
+py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
+    py::array_t<TokenId> rows({static_cast<py::ssize_t>(tokenizer.vocabulary.merges().size()), py::ssize_t{3}});
     auto cells = rows.mutable_unchecked<2>();
     for (py::ssize_t i = 0; i < cells.shape(0); ++i) {
-        const Merge& merge = vocabulary.merges()[static_cast<size_t>(i)];
+        const Merge& merge = tokenizer.vocabulary.merges()[static_cast<size_t>(i)];
         cells(i, 0) = merge.left;
         cells(i, 1) = merge.right;
         cells(i, 2) = merge.result;
@@ -158,13 +174,13 @@ class Trainer {
     }
 
     // The vocabulary of up to num_merges merges: bytes 0 to 255, merges from 256 on, then the special tokens.
-    Vocabulary train(size_t num_merges, const std::vector<std::string>& specials,
-                     const std::function<void(size_t)>& progress) const {
+    std::unique_ptr<Tokenizer> train(size_t num_merges, const std::vector<std::string>& specials,
+                                     const std::function<void(size_t)>& progress) const {
         const auto locked_progress = [&](size_t done) {
             const py::gil_scoped_acquire locked;
             progress(done);
         };
-        return value_or_raise(without_gil([&] {
+        return make_tokenizer(without_gil([&] {
             bpe::VocabularySpec spec;
             spec.pattern = pattern_;
             spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
@@ -188,23 +204,23 @@ class Trainer {
 
 void bind_bpe(py::module_& m) {
     py::module_ sub = m.def_submodule("bpe");
-    py::class_<Vocabulary>(sub, "Vocabulary")
+    py::class_<Tokenizer>(sub, "Tokenizer")
         .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
-        .def("serialize", [](const Vocabulary& v) { return to_py_bytes(v.serialize()); })
+        .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
         .def("encode", &encode, py::arg("text"))
         .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"))
         .def("decode", &decode, py::arg("tokens").noconvert())
         .def("token_bytes", &token_bytes, py::arg("id"))
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
-        .def_property_readonly("size", &Vocabulary::size)
+        .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
 
-        .def_property_readonly("pattern",
-                               [](const Vocabulary& v) { return std::string(pretokenizer::info(v.pattern()).name); })
-        .def_property_readonly("special_tokens", [](const Vocabulary& v) {
+        .def_property_readonly(
+            "pattern", [](const Tokenizer& t) { return std::string(pretokenizer::info(t.vocabulary.pattern()).name); })
+        .def_property_readonly("special_tokens", [](const Tokenizer& t) {
             py::dict ids;
-            for (const auto& special : v.special_tokens()) ids[py::str(special.text)] = special.id;
+            for (const auto& special : t.vocabulary.special_tokens()) ids[py::str(special.text)] = special.id;
             return ids;
         });
     py::class_<Trainer>(sub, "Trainer")

@@ -16,10 +16,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     auto vocabulary = bpe::Vocabulary::parse(blob);
     if (!vocabulary.ok()) return 0;
     if (vocabulary->serialize() != blob) std::abort();
-    bpe::Scratch scratch;
-    std::vector<bpe::TokenId> ids;
-    bpe::encode(*vocabulary, Bytes(data, size), scratch, ids);
-    auto decoded = bpe::decode(*vocabulary, ids);
+    bpe::Encoder encoder(*vocabulary);
+    bpe::TokenBuffer ids;
+    encoder.encode(Bytes(data, size), ids);
+    auto decoded = bpe::decode(*vocabulary, ids.tokens());
     if (!decoded.ok() || !std::ranges::equal(*decoded, Bytes(data, size))) std::abort();
     return 0;
 }

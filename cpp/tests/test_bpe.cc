@@ -21,7 +21,7 @@ Vocabulary train(std::span<const std::string> texts, Pattern pattern, size_t num
     spec.merges = train_merges(count_pretokens(bytes, pattern, 2), num_merges, [](size_t) {});
     spec.tokens = tokens_of_merges(spec.merges);
     spec.special_tokens = {{"<|end|>", static_cast<TokenId>(spec.tokens.size())}};
-    return *Vocabulary::make(std::move(spec));
+    return std::move(*Vocabulary::make(std::move(spec)));
 }
 
 std::vector<std::string> random_texts(std::mt19937& random, size_t count, size_t max_pieces) {
@@ -56,7 +56,7 @@ void test_encoding() {
          {Pattern::kGpt2, Pattern::kCl100k, Pattern::kO200k, Pattern::kWhitespace, Pattern::kNone}) {
         const std::vector<std::string> texts = random_texts(random, 200, 60);
         const Vocabulary vocabulary = train(texts, pattern, 150);
-        Scratch scratch;
+        Encoder encoder(vocabulary);
         for (const std::string& text : random_texts(random, 300, 200)) {
             std::vector<TokenId> expected;
             std::string joined;
@@ -67,32 +67,33 @@ void test_encoding() {
                 expected.insert(expected.end(), ids.begin(), ids.end());
             });
             CHECK(joined == text);
-            std::vector<TokenId> ids;
-            encode(vocabulary, as_bytes(text), scratch, ids);
-            CHECK(ids == expected);
-            CHECK(as_chars(*decode(vocabulary, ids)) == text);
+            TokenBuffer ids;
+            encoder.encode(as_bytes(text), ids);
+            CHECK(std::ranges::equal(ids.tokens(), expected));
+            CHECK(as_chars(*decode(vocabulary, ids.tokens())) == text);
         }
     }
 }
 
 void test_batches() {
     std::mt19937 random(2);
-    const std::vector<std::string> texts = random_texts(random, 300, 80);
+    const std::vector<std::string> texts = random_texts(random, 3000, 400);  // enough for several threads
     const Vocabulary vocabulary = train(texts, Pattern::kCl100k, 100);
     std::vector<Bytes> bytes;
     for (const std::string& text : texts) bytes.push_back(as_bytes(text));
-    const EncodedBatch one = encode_batch(vocabulary, bytes, 1);
+    EncoderPool pool(vocabulary);
+    const EncodedBatch one = encode_batch(pool, bytes, 1);
     for (const size_t num_threads : {2, 3, 8, 1000}) {
-        const EncodedBatch several = encode_batch(vocabulary, bytes, num_threads);
-        CHECK(several.tokens == one.tokens && several.offsets == one.offsets);
+        const EncodedBatch several = encode_batch(pool, bytes, num_threads);
+        CHECK(std::ranges::equal(several.tokens.tokens(), one.tokens.tokens()) && several.offsets == one.offsets);
     }
-    CHECK_EQ(encode_batch(vocabulary, {}, 4).offsets.size(), 1u);
-    Scratch scratch;
+    CHECK_EQ(encode_batch(pool, {}, 4).offsets.size(), 1u);
+    Encoder encoder(vocabulary);
     for (size_t i = 0; i < texts.size(); ++i) {
-        std::vector<TokenId> ids;
-        encode(vocabulary, bytes[i], scratch, ids);
-        CHECK(std::ranges::equal(ids,
-                                 std::span(one.tokens).subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
+        TokenBuffer ids;
+        encoder.encode(bytes[i], ids);
+        CHECK(std::ranges::equal(ids.tokens(),
+                                 one.tokens.tokens().subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
     }
 }
 

@@ -41,11 +41,11 @@ _BATCH_BYTES = 1 << 24  # texts are handed to the trainer in groups of about 16 
 class BPE:
     """A BPE tokenizer. Make one with `train`, `from_tiktoken`, `load` or `from_bytes`."""
 
-    def __init__(self, vocabulary: _core.Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._special_tokens = vocabulary.special_tokens
+    def __init__(self, core: _core.Tokenizer) -> None:
+        self._core = core
+        self._special_tokens = core.special_tokens
         self._special_texts = frozenset(self._special_tokens)
-        self._token_lengths = vocabulary.token_lengths()
+        self._token_lengths = core.token_lengths()
         self._token_lengths.setflags(write=False)
 
     # ------------------------------------------------------------------ making one
@@ -114,7 +114,7 @@ class BPE:
             if not 0 <= token_id < MAX_IDS:
                 raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
         ranks = list(read_rank_file(path).items())
-        return cls(_core.Vocabulary.from_ranks(ranks, pattern, list(specials.items())))
+        return cls(_core.Tokenizer.from_ranks(ranks, pattern, list(specials.items())))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BPE:
@@ -131,23 +131,23 @@ class BPE:
     @classmethod
     def from_bytes(cls, blob: bytes) -> BPE:
         """The tokenizer that `to_bytes` serialized (format: cpp/fastcompress/bpe/FORMAT.md)."""
-        return cls(_core.Vocabulary.parse(bytes(blob)))
+        return cls(_core.Tokenizer.parse(bytes(blob)))
 
     def to_bytes(self) -> bytes:
         """Everything that decides the ids, as in the file that `save` writes."""
-        return self._vocabulary.serialize()
+        return self._core.serialize()
 
     # ------------------------------------------------------------------ what it is
 
     @property
     def vocab_size(self) -> int:
         """One more than the greatest id, special tokens included (a rank file may leave ids unused)."""
-        return self._vocabulary.size
+        return self._core.size
 
     @property
     def pattern(self) -> str:
         """The name of the pretokenizer pattern."""
-        return self._vocabulary.pattern
+        return self._core.pattern
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -162,7 +162,7 @@ class BPE:
     @property
     def merges(self) -> npt.NDArray[np.uint32]:
         """uint32[n, 3]: (left, right, result) in rank order; empty for a vocabulary read from a rank file."""
-        return self._vocabulary.merges()
+        return self._core.merges()
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -171,7 +171,7 @@ class BPE:
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes an id spells. Raises DataError for an id out of range or unused."""
-        return self._vocabulary.token_bytes(_checked_id(token_id))
+        return self._core.token_bytes(_checked_id(token_id))
 
     # ------------------------------------------------------------------ encoding
 
@@ -188,7 +188,7 @@ class BPE:
 
     def encode_ordinary(self, text: Text) -> list[int]:
         """The ids of a text in which special tokens are ordinary text."""
-        ids: list[int] = self._vocabulary.encode(text).tolist()
+        ids: list[int] = self._core.encode(text).tolist()
         return ids
 
     def encode_to_numpy(
@@ -203,7 +203,7 @@ class BPE:
         self._check_dtype(dtype)
         allowed = self._check_special(text, allowed_special, disallowed_special)
         parts = [
-            np.array([part], np.uint32) if isinstance(part, int) else self._vocabulary.encode(part)
+            np.array([part], np.uint32) if isinstance(part, int) else self._core.encode(part)
             for part in self._cut_special(text, allowed)
         ]
         tokens = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -246,13 +246,13 @@ class BPE:
         nothing_allowed = not allowed_special or not self._special_tokens
         nothing_refused = not disallowed_special or (disallowed_special == "all" and not self._special_tokens)
         if nothing_allowed and nothing_refused:
-            return self._vocabulary.encode_batch(texts, num_threads)
+            return self._core.encode_batch(texts, num_threads)
         cut = [
             list(self._cut_special(text, self._check_special(text, allowed_special, disallowed_special)))
             for text in texts
         ]
         ordinary = [part for parts in cut for part in parts if not isinstance(part, int)]
-        tokens, borders = self._vocabulary.encode_batch(ordinary, num_threads)
+        tokens, borders = self._core.encode_batch(ordinary, num_threads)
         if len(ordinary) == sum(map(len, cut)) == len(texts):
             return tokens, borders
         encoded = iter(np.split(tokens, borders[1:-1].astype(np.int64)))
@@ -271,7 +271,7 @@ class BPE:
 
     def decode_bytes(self, tokens: npt.ArrayLike) -> bytes:
         """The bytes of ids; the inverse of every encode. Raises DataError, with its position, for an unknown id."""
-        return self._vocabulary.decode(_token_array(tokens))
+        return self._core.decode(_token_array(tokens))
 
     def decode_stream(self, errors: str = "replace") -> StreamDecoder:
         """A decoder that takes ids one at a time and never gives half a character."""

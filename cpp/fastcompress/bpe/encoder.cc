@@ -10,82 +10,6 @@ namespace {
 // Below this length scanning for the lowest rank beats the heap (measured: benchmarks/LOG.md, 2026-11-28).
 constexpr size_t kMaxScanBytes = 96;
 
-// Merges in place over an array of ids and an array of the ranks of the pairs (i, i + 1). O(n * merges), no allocation.
-void merge_by_scan(const Vocabulary& vocabulary, Bytes pretoken, std::vector<TokenId>& out) {
-    TokenId ids[kMaxScanBytes];
-    PairTable::Entry pairs[kMaxScanBytes];  // pairs[i]: what ids[i], ids[i + 1] merge to
-    size_t count = pretoken.size();
-    for (size_t i = 0; i < count; ++i) ids[i] = vocabulary.byte_token(pretoken[i]);
-    for (size_t i = 0; i + 1 < count; ++i) pairs[i] = vocabulary.find_merge(ids[i], ids[i + 1]);
-    while (count > 1) {
-        size_t best = 0;
-        for (size_t i = 1; i + 1 < count; ++i) {
-            if (pairs[i].rank < pairs[best].rank) best = i;
-        }
-        if (pairs[best].rank == kNoRank) break;
-        ids[best] = pairs[best].result;
-        std::copy(ids + best + 2, ids + count, ids + best + 1);
-        std::copy(pairs + best + 1, pairs + count - 1, pairs + best);
-        --count;
-        if (best > 0) pairs[best - 1] = vocabulary.find_merge(ids[best - 1], ids[best]);
-        if (best + 1 < count) pairs[best] = vocabulary.find_merge(ids[best], ids[best + 1]);
-    }
-    out.insert(out.end(), ids, ids + count);
-}
-
-// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A
-// candidate is stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most
-// two candidates.
-void merge_by_heap(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
-    constexpr uint32_t kNone = 0xffffffffu;
-    const auto size = static_cast<uint32_t>(pretoken.size());
-    std::vector<TokenId>& ids = scratch.ids;
-    std::vector<uint32_t>& previous = scratch.previous;
-    std::vector<uint32_t>& next = scratch.next;
-    std::vector<Scratch::Candidate>& heap = scratch.heap;
-    ids.resize(size);
-    previous.resize(size);
-    next.resize(size);
-    heap.clear();
-    const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
-        return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
-    };
-    for (uint32_t i = 0; i < size; ++i) {
-        ids[i] = vocabulary.byte_token(pretoken[i]);
-        previous[i] = i == 0 ? kNone : i - 1;
-        next[i] = i + 1 == size ? kNone : i + 1;
-    }
-    for (uint32_t i = 0; i + 1 < size; ++i) {
-        const PairTable::Entry entry = vocabulary.find_merge(ids[i], ids[i + 1]);
-        if (entry.rank != kNoRank) heap.push_back({entry.rank, i, entry.result});
-    }
-    std::make_heap(heap.begin(), heap.end(), later);
-
-    const auto consider = [&](uint32_t i) {
-        const PairTable::Entry entry = vocabulary.find_merge(ids[i], ids[next[i]]);
-        if (entry.rank == kNoRank) return;
-        heap.push_back({entry.rank, i, entry.result});
-        std::push_heap(heap.begin(), heap.end(), later);
-    };
-    while (!heap.empty()) {
-        const Scratch::Candidate candidate = heap.front();
-        std::pop_heap(heap.begin(), heap.end(), later);
-        heap.pop_back();
-        const uint32_t i = candidate.position;
-        if (ids[i] == kNoToken || next[i] == kNone) continue;  // merged into its left neighbour, or the last one now
-        if (vocabulary.find_merge(ids[i], ids[next[i]]).rank != candidate.rank) continue;
-        ids[i] = candidate.result;
-        ids[next[i]] = kNoToken;
-        next[i] = next[next[i]];
-        if (next[i] != kNone) {
-            previous[next[i]] = i;
-            consider(i);
-        }
-        if (previous[i] != kNone) consider(previous[i]);
-    }
-    for (uint32_t i = 0; i != kNone; i = next[i]) out.push_back(ids[i]);
-}
-
 // The number of threads that have enough to do to be worth starting.
 size_t threads_worth(std::span<const Bytes> texts) {
     constexpr size_t kMinBytesPerThread = size_t{1} << 16;
@@ -96,47 +20,247 @@ size_t threads_worth(std::span<const Bytes> texts) {
 
 }  // namespace
 
-void encode_by_merges(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out) {
-    if (pretoken.size() == 1) {
-        out.push_back(vocabulary.byte_token(pretoken[0]));
-    } else if (pretoken.size() <= kMaxScanBytes) {
-        merge_by_scan(vocabulary, pretoken, out);
+void Encoder::encode(Bytes text, TokenBuffer& out) {
+    // Two phases a batch of pretokens: first compute keys and prefetch their sets, then look them up. So the waits for
+    // memory overlap instead of adding up.
+    size_t count = 0;
+    // Where 16 bytes may be read: not at the text's end, whose pretokens are copied first.
+    const uint8_t* const wide_end = text.data() + (text.size() < 16 ? 0 : text.size() - 15);
+    pretokenizer::for_each_pretoken(vocabulary_.pattern(), text, [&](Bytes pretoken) {
+        Pending& pending = pending_[count++];
+        pending.bytes = pretoken;
+        if (pretoken.size() <= ShortKey::kMaxBytes) {
+            uint8_t copy[16];
+            const uint8_t* bytes = pretoken.data();
+            if (bytes >= wide_end) {
+                std::memset(copy, 0, sizeof copy);
+                std::memcpy(copy, bytes, pretoken.size());
+                bytes = copy;
+            }
+            pending.key = ShortKey::of_readable(bytes, pretoken.size());
+            pending.set = cache_.prefetch(pending.key);
+        }
+        if (count == pending_.size()) {
+            encode_pending(count, out);
+            count = 0;
+        }
+    });
+    encode_pending(count, out);
+}
+
+void Encoder::encode_pending(size_t count, TokenBuffer& out) {
+    for (const Pending& pending : std::span(pending_).first(count)) {
+        if (pending.bytes.size() > ShortKey::kMaxBytes) {
+            encode_long(pending.bytes, out);
+            continue;
+        }
+        const PretokenCache::Entry* entry = PretokenCache::find(pending.set, pending.key);
+        if (entry == nullptr) {
+            encode_short(pending, out);
+            continue;
+        }
+        TokenId* tokens = out.reserve(PretokenCache::kMaxIds);
+        const uint32_t first = entry->ids[0];
+        tokens[0] = first & 0xffffffu;
+        tokens[1] = entry->ids[1];
+        tokens[2] = entry->ids[2];
+        tokens[3] = entry->ids[3];
+        out.commit(first >> 24);
+    }
+    cache_.grow_if_crowded();
+}
+
+// A short pretoken that the first cache does not know. Those of more ids than it holds are in the second.
+void Encoder::encode_short(const Pending& pending, TokenBuffer& out) {
+    const TokenId whole = vocabulary_.whole_pretoken(pending.key);
+    if (whole != kNoToken) {
+        cache_.insert(pending.set, pending.key, {&whole, 1});
+        return out.append({&whole, 1});
+    }
+    const uint64_t hash = pending.key.hash();
+    const std::span<const TokenId> known = long_cache_.find(pending.bytes, hash);
+    if (!known.empty()) return out.append(known);
+    const size_t before = out.size();
+    encode_by_merges(pending.bytes, out);
+    const std::span<const TokenId> ids = out.tokens().subspan(before);
+    if (ids.size() <= PretokenCache::kMaxIds) {
+        cache_.insert(pending.set, pending.key, ids);
     } else {
-        merge_by_heap(vocabulary, pretoken, scratch, out);
+        long_cache_.insert(pending.bytes, hash, ids);
     }
 }
 
-void encode(const Vocabulary& vocabulary, Bytes text, Scratch& scratch, std::vector<TokenId>& out) {
-    pretokenizer::for_each_pretoken(vocabulary.pattern(), text, [&](Bytes pretoken) {
-        const TokenId whole = vocabulary.whole_pretoken(pretoken);
-        if (whole != kNoToken) {
-            out.push_back(whole);
-        } else {
-            encode_by_merges(vocabulary, pretoken, scratch, out);
-        }
-    });
+void Encoder::encode_long(Bytes pretoken, TokenBuffer& out) {
+    const bool cacheable = pretoken.size() <= LongPretokenCache::kMaxBytes;
+    const uint64_t hash = cacheable ? hash_bytes(pretoken) : 0;
+    if (cacheable) {
+        const std::span<const TokenId> known = long_cache_.find(pretoken, hash);
+        if (!known.empty()) return out.append(known);
+    }
+    const size_t before = out.size();
+    const TokenId whole = vocabulary_.whole_pretoken(pretoken);
+    if (whole != kNoToken) {
+        out.append({&whole, 1});
+    } else {
+        encode_by_merges(pretoken, out);
+    }
+    if (cacheable) long_cache_.insert(pretoken, hash, out.tokens().subspan(before));
 }
 
-EncodedBatch encode_batch(const Vocabulary& vocabulary, std::span<const Bytes> texts, size_t num_threads) {
+void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
+    if (pretoken.size() <= kMaxScanBytes) {
+        merge_by_scan(pretoken, out);
+    } else {
+        merge_by_heap(pretoken, out);
+    }
+}
+
+// Merges over a doubly linked list in small arrays. The pair that begins at position i has the key rank * 256 + i, or
+// all ones if it does not merge: so the least key is the leftmost pair of lowest rank, and finding it is a loop
+// without branches that compilers turn into vector code. O(n * merges), no allocation.
+void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
+    static_assert(kMaxScanBytes <= 256 && kMaxVocabularySize <= size_t{1} << 24);
+    constexpr uint32_t kNone = 0xffffffffu;
+    TokenId ids[kMaxScanBytes];
+    TokenId results[kMaxScanBytes];
+    uint8_t previous[kMaxScanBytes];
+    uint8_t next[kMaxScanBytes + 1];
+    alignas(32) uint32_t keys[kMaxScanBytes + 8];
+    const size_t size = pretoken.size();
+    const size_t padded = (size + 7) / 8 * 8;
+    const auto set_pair = [&](size_t i, PairTable::Entry entry) {
+        keys[i] = entry.rank == kNoRank ? kNone : entry.rank << 8 | static_cast<uint32_t>(i);
+        results[i] = entry.result;
+    };
+    for (size_t i = 0; i < size; ++i) {
+        ids[i] = vocabulary_.byte_token(pretoken[i]);
+        previous[i] = static_cast<uint8_t>(i - 1);
+        next[i] = static_cast<uint8_t>(i + 1);
+    }
+    for (size_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]));
+    for (size_t i = size - 1; i < padded; ++i) keys[i] = kNone;
+    for (;;) {
+        uint32_t least = kNone;
+        for (size_t i = 0; i + 1 < size; ++i) {
+            least = std::min(least, keys[i]);
+#if defined(__GNUC__)
+            asm("" : "+r"(least));
+#endif
+        }
+        if (least == kNone) break;
+        const size_t i = least & 0xff;
+        const size_t merged = next[i];
+        const size_t after = next[merged];
+        ids[i] = results[i];
+        next[i] = static_cast<uint8_t>(after);
+        keys[merged] = kNone;
+        keys[i] = kNone;
+        // Both look-ups go to memory; asking for the second before the first is known overlaps the waits.
+        if (i > 0) vocabulary_.prefetch_merge(ids[previous[i]], ids[i]);
+        if (after < size) {
+            previous[after] = static_cast<uint8_t>(i);
+            set_pair(i, vocabulary_.find_merge(ids[i], ids[after]));
+        }
+        if (i > 0) set_pair(previous[i], vocabulary_.find_merge(ids[previous[i]], ids[i]));
+    }
+    TokenId* tokens = out.reserve(size);
+    size_t count = 0;
+    for (size_t i = 0; i < size; i = next[i]) tokens[count++] = ids[i];
+    out.commit(count);
+}
+
+// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A
+// candidate is stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most
+// two candidates.
+void Encoder::merge_by_heap(Bytes pretoken, TokenBuffer& out) {
+    constexpr uint32_t kNone = 0xffffffffu;
+    const auto size = static_cast<uint32_t>(pretoken.size());
+    ids_.resize(size);
+    previous_.resize(size);
+    next_.resize(size);
+    heap_.clear();
+    const auto later = [](const Candidate& a, const Candidate& b) {
+        return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
+    };
+    for (uint32_t i = 0; i < size; ++i) {
+        ids_[i] = vocabulary_.byte_token(pretoken[i]);
+        previous_[i] = i == 0 ? kNone : i - 1;
+        next_[i] = i + 1 == size ? kNone : i + 1;
+    }
+    for (uint32_t i = 0; i + 1 < size; ++i) {
+        const PairTable::Entry entry = vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]);
+        if (entry.rank != kNoRank) heap_.push_back({entry.rank, i, entry.result});
+    }
+    std::make_heap(heap_.begin(), heap_.end(), later);
+
+    const auto consider = [&](uint32_t i) {
+        const PairTable::Entry entry = vocabulary_.find_merge(ids_[i], ids_[next_[i]]);
+        if (entry.rank == kNoRank) return;
+        heap_.push_back({entry.rank, i, entry.result});
+        std::push_heap(heap_.begin(), heap_.end(), later);
+    };
+    while (!heap_.empty()) {
+        const Candidate candidate = heap_.front();
+        std::pop_heap(heap_.begin(), heap_.end(), later);
+        heap_.pop_back();
+        const uint32_t i = candidate.position;
+        if (ids_[i] == kNoToken || next_[i] == kNone) continue;  // merged into its left neighbour, or the last one now
+        if (vocabulary_.find_merge(ids_[i], ids_[next_[i]]).rank != candidate.rank) continue;
+        ids_[i] = candidate.result;
+        ids_[next_[i]] = kNoToken;
+        next_[i] = next_[next_[i]];
+        if (next_[i] != kNone) {
+            previous_[next_[i]] = i;
+            consider(i);
+        }
+        if (previous_[i] != kNone) consider(previous_[i]);
+    }
+    TokenId* tokens = out.reserve(size);
+    size_t count = 0;
+    for (uint32_t i = 0; i != kNone; i = next_[i]) tokens[count++] = ids_[i];
+    out.commit(count);
+}
+
+std::unique_ptr<Encoder> EncoderPool::take() {
+    std::unique_ptr<Encoder> encoder;
+    if (!busy_.test_and_set(std::memory_order_acquire)) {
+        if (!idle_.empty()) {
+            encoder = std::move(idle_.back());
+            idle_.pop_back();
+        }
+        busy_.clear(std::memory_order_release);
+    }
+    return encoder ? std::move(encoder) : std::make_unique<Encoder>(vocabulary_);
+}
+
+void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
+    if (busy_.test_and_set(std::memory_order_acquire)) return;  // somebody is at it: let this one go
+    idle_.push_back(std::move(encoder));
+    busy_.clear(std::memory_order_release);
+}
+
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads) {
     EncodedBatch batch;
     batch.offsets.assign(texts.size() + 1, 0);
     num_threads = std::min({num_threads, threads_worth(texts), std::max<size_t>(1, texts.size())});
-    std::vector<std::vector<TokenId>> parts(num_threads);
+    std::vector<TokenBuffer> parts(num_threads);
     std::vector<size_t> part_begins(num_threads + 1, texts.size());
     const auto weight = [&](size_t i) { return texts[i].size() + 64; };  // 64: what an empty text costs, about
     parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
-        Scratch scratch;
-        std::vector<TokenId>& out = parts[part];
+        TokenBuffer& out = parts[part];
         part_begins[part] = begin;
-        for (size_t i = begin; i < end; ++i) {
-            encode(vocabulary, texts[i], scratch, out);
-            batch.offsets[i + 1] = out.size();  // within the part, made absolute below
-        }
+        pool.with_encoder([&](Encoder& encoder) {
+            for (size_t i = begin; i < end; ++i) {
+                encoder.encode(texts[i], out);
+                batch.offsets[i + 1] = out.size();  // within the part, made absolute below
+            }
+        });
     });
     batch.tokens = std::move(parts[0]);
     for (size_t part = 1; part < parts.size(); ++part) {
         for (size_t i = part_begins[part]; i < part_begins[part + 1]; ++i) batch.offsets[i + 1] += batch.tokens.size();
-        batch.tokens.insert(batch.tokens.end(), parts[part].begin(), parts[part].end());
+        batch.tokens.append(parts[part].tokens());
+        parts[part] = TokenBuffer();
     }
     return batch;
 }

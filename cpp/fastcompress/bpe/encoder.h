@@ -1,15 +1,22 @@
 // BPE encoding, exactly: within each pretoken, merge the adjacent pair of lowest rank, the leftmost one first, until
 // none merges.
 //
-// A pretoken that is one token is found by one look-up. Otherwise short pretokens are merged by scanning for the
-// lowest rank (quadratic, but in at most kMaxScanBytes) and long ones with a heap, so no input is quadratic: encode()
-// is O(n log n) in the worst case (one pretoken of n bytes) and O(n) on text.
+// Most pretokens were seen lately: a cache gives their ids. Of the rest, one that is a token is found by one look-up.
+// Others are merged: short ones by scanning for the lowest rank (quadratic, but in at most kMaxScanBytes), long ones
+// with a heap, so no input is quadratic: encode() is O(n log n) in the worst case (one pretoken of n bytes) and O(n)
+// on text.
 //
-// Results depend on the vocabulary and the bytes only. All functions are thread-safe; a Scratch belongs to one thread.
+// Results depend on the vocabulary and the bytes only.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <memory>
 #include <vector>
 
+#include "fastcompress/bpe/long_pretoken_cache.h"
+#include "fastcompress/bpe/pretoken_cache.h"
+#include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
 namespace fastcompress::bpe {
@@ -17,31 +24,76 @@ namespace fastcompress::bpe {
 // Positions within a text are 32-bit.
 inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 
-// Buffers that encoding reuses, so that it does not allocate once they have grown.
-struct Scratch {
+// Encodes texts, one after the other, on one thread at a time. It remembers what pretokens it has seen encode to,
+// which makes it faster and nothing else: less than 1 MiB for short texts, at most 52 MiB. The vocabulary must outlive
+// it.
+class Encoder {
+  public:
+    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+    // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
+    // kMaxTextBytes.
+    void encode(Bytes text, TokenBuffer& out);
+
+    // Appends the ids of one pretoken, by merges alone (no look-up of the whole pretoken).
+    void encode_by_merges(Bytes pretoken, TokenBuffer& out);
+
+  private:
+    // A pretoken whose key is known and whose cache line is on its way.
+    struct Pending {
+        Bytes bytes;
+        ShortKey key;
+        PretokenCache::Set* set;
+    };
+    void encode_pending(size_t count, TokenBuffer& out);
+    void encode_short(const Pending& pending, TokenBuffer& out);
+    void encode_long(Bytes pretoken, TokenBuffer& out);
+    void merge_by_scan(Bytes pretoken, TokenBuffer& out);
+    void merge_by_heap(Bytes pretoken, TokenBuffer& out);
+
     struct Candidate {
         uint32_t rank;
         uint32_t position;
         TokenId result;
     };
-    std::vector<TokenId> ids;
-    std::vector<uint32_t> previous, next;
-    std::vector<Candidate> heap;
+    const Vocabulary& vocabulary_;
+    PretokenCache cache_;
+    LongPretokenCache long_cache_;
+    std::array<Pending, 128> pending_;
+    std::vector<TokenId> ids_;  // buffers of merge_by_heap
+    std::vector<uint32_t> previous_, next_;
+    std::vector<Candidate> heap_;
 };
 
-// Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
-// kMaxTextBytes.
-void encode(const Vocabulary& vocabulary, Bytes text, Scratch& scratch, std::vector<TokenId>& out);
+// Encoders to be borrowed, so that what one call has seen serves the next. Thread-safe. A child process after a fork
+// may use it, whatever the other threads of its parent were doing: nobody ever waits for the lock.
+class EncoderPool {
+  public:
+    explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
-// Appends the ids of one pretoken, by merges alone (no look-up of the whole pretoken).
-void encode_by_merges(const Vocabulary& vocabulary, Bytes pretoken, Scratch& scratch, std::vector<TokenId>& out);
+    // Calls body(encoder) with an encoder of the pool, or a new one.
+    template <class Body>
+    void with_encoder(const Body& body) {
+        std::unique_ptr<Encoder> encoder = take();
+        body(*encoder);
+        give_back(std::move(encoder));
+    }
+
+  private:
+    std::unique_ptr<Encoder> take();
+    void give_back(std::unique_ptr<Encoder> encoder);
+
+    const Vocabulary& vocabulary_;
+    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+    std::vector<std::unique_ptr<Encoder>> idle_;
+};
 
 // Encodes texts[i] to tokens[offsets[i], offsets[i + 1]) on up to num_threads threads.
 struct EncodedBatch {
-    std::vector<TokenId> tokens;
+    TokenBuffer tokens;
     std::vector<uint64_t> offsets;  // texts.size() + 1
 };
-EncodedBatch encode_batch(const Vocabulary& vocabulary, std::span<const Bytes> texts, size_t num_threads);
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
 
 // The bytes that ids spell, or kInvalidData for an id that is out of range or unused. O(tokens + bytes).
 Result<std::vector<uint8_t>> decode(const Vocabulary& vocabulary, std::span<const TokenId> tokens);

@@ -34,7 +34,7 @@ size_t table_size(size_t max_entries) {
 PairTable::PairTable(size_t max_entries) : slots_(table_size(max_entries)), mask_(slots_.size() - 1) {}
 
 bool PairTable::insert(TokenId left, TokenId right, Entry entry) {
-    const uint64_t key = uint64_t{left} << 32 | right;
+    const uint64_t key = key_of(left, right);
     size_t i = mix64(key) & mask_;
     while (slots_[i].key != kEmpty) {
         if (slots_[i].key == key) return false;
@@ -51,7 +51,9 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     if (auto error = vocabulary.lay_out_tokens()) return *error;
     if (auto error = vocabulary.index_spellings()) return *error;
     if (auto error = vocabulary.index_merges()) return *error;
+    vocabulary.index_byte_pairs();
     vocabulary.index_whole_pretokens();
+    vocabulary.index_short_pretokens();
     return vocabulary;
 }
 
@@ -150,6 +152,7 @@ std::optional<Status> Vocabulary::index_merges() {
         index_rank_pairs();
         return std::nullopt;
     }
+    if (spec_.merges.size() > kMaxVocabularySize) return invalid_argument("a vocabulary has too many merges");
     pairs_ = PairTable(spec_.merges.size());
     for (uint32_t rank = 0; rank < spec_.merges.size(); ++rank) {
         const Merge merge = spec_.merges[rank];
@@ -190,16 +193,23 @@ void Vocabulary::index_rank_pairs() {
     for (const Merge& merge : found) pairs_.insert(merge.left, merge.right, {merge.result, merge.result});
 }
 
+void Vocabulary::index_byte_pairs() {
+    byte_pairs_.resize(size_t{1} << 16);
+    for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
+        byte_pairs_[pair] = pairs_.find(byte_tokens_[pair >> 8], byte_tokens_[pair & 0xff]);
+    }
+}
+
 void Vocabulary::index_whole_pretokens() {
     is_whole_.assign(size(), spec_.order == MergeOrder::kRanks);
     if (spec_.order == MergeOrder::kRanks) return;
-    Scratch scratch;
-    std::vector<TokenId> ids;
+    Encoder encoder(*this);
+    TokenBuffer ids;
     for (const TokenId id : spellings_) {
         if (id == kNoToken) continue;
         ids.clear();
-        encode_by_merges(*this, token_bytes(id), scratch, ids);
-        is_whole_[id] = ids.size() == 1 && ids[0] == id;
+        encoder.encode_by_merges(token_bytes(id), ids);
+        is_whole_[id] = ids.size() == 1 && ids.tokens()[0] == id;
     }
 }
 
@@ -209,6 +219,28 @@ TokenId Vocabulary::find_spelling(Bytes bytes) const {
         if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) {
             return spellings_[i];
         }
+    }
+    return kNoToken;
+}
+
+// Pretokens of up to 15 bytes are looked up by their key, which is one access to memory instead of three.
+void Vocabulary::index_short_pretokens() {
+    size_t count = 0;
+    for (TokenId id = 0; id < size(); ++id) count += token_bytes(id).size() <= ShortKey::kMaxBytes;
+    short_pretokens_ = HugeArray<ShortPretoken>(table_size(count));
+    for (const TokenId id : spellings_) {
+        if (id == kNoToken || !is_whole_[id] || token_bytes(id).size() > ShortKey::kMaxBytes) continue;
+        const ShortKey key = ShortKey::of(token_bytes(id));
+        size_t i = key.hash() & (short_pretokens_.size() - 1);
+        while (short_pretokens_[i].key.high != 0) i = (i + 1) & (short_pretokens_.size() - 1);
+        short_pretokens_[i] = {key, id};
+    }
+}
+
+TokenId Vocabulary::whole_pretoken(ShortKey key) const {
+    const size_t mask = short_pretokens_.size() - 1;
+    for (size_t i = key.hash() & mask; short_pretokens_[i].key.high != 0; i = (i + 1) & mask) {
+        if (short_pretokens_[i].key == key) return short_pretokens_[i].id;
     }
     return kNoToken;
 }

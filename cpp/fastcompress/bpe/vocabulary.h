@@ -18,14 +18,16 @@
 #include <string>
 #include <vector>
 
+#include "fastcompress/bpe/short_key.h"
+#include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/hash.h"
+#include "fastcompress/common/huge_array.h"
 #include "fastcompress/common/status.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
 
 namespace fastcompress::bpe {
 
-using TokenId = uint32_t;
 inline constexpr TokenId kNoToken = 0xffffffffu;
 inline constexpr uint32_t kNoRank = 0xffffffffu;
 
@@ -70,20 +72,31 @@ class PairTable {
     bool insert(TokenId left, TokenId right, Entry entry);
     // {kNoRank, kNoToken} if the pair does not merge. O(1).
     Entry find(TokenId left, TokenId right) const {
-        const uint64_t key = uint64_t{left} << 32 | right;
+        const uint64_t key = key_of(left, right);
         for (size_t i = mix64(key) & mask_;; i = (i + 1) & mask_) {
             if (slots_[i].key == key) return slots_[i].entry;
             if (slots_[i].key == kEmpty) return {kNoRank, kNoToken};
         }
     }
 
+    void prefetch(TokenId left, TokenId right) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(&slots_[mix64(key_of(left, right)) & mask_]);
+#else
+        (void)left, (void)right;
+#endif
+    }
+
   private:
-    static constexpr uint64_t kEmpty = ~uint64_t{0};  // the pair (kNoToken, kNoToken)
+    static uint64_t key_of(TokenId left, TokenId right) {
+        return (uint64_t{left} << 32 | right) + 1;
+    }
+    static constexpr uint64_t kEmpty = 0;
     struct Slot {
-        uint64_t key = kEmpty;
-        Entry entry{kNoRank, kNoToken};
+        uint64_t key;
+        Entry entry;
     };
-    std::vector<Slot> slots_;
+    HugeArray<Slot> slots_;
     size_t mask_;
 };
 
@@ -103,8 +116,12 @@ class Vocabulary {
     Bytes token_bytes(TokenId id) const { return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
+    void prefetch_merge(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
+    // find_merge for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
+    PairTable::Entry find_byte_merge(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
+    TokenId whole_pretoken(ShortKey pretoken) const;
 
     pretokenizer::Pattern pattern() const { return spec_.pattern; }
 
@@ -118,7 +135,9 @@ class Vocabulary {
     std::optional<Status> index_spellings();
     std::optional<Status> index_merges();
     void index_rank_pairs();
+    void index_byte_pairs();
     void index_whole_pretokens();
+    void index_short_pretokens();
     TokenId find_spelling(Bytes bytes) const;
 
     VocabularySpec spec_;  // its tokens move to the arena
@@ -126,10 +145,16 @@ class Vocabulary {
     std::vector<uint32_t> offsets_;  // size() + 1
     std::array<TokenId, 256> byte_tokens_{};
     PairTable pairs_;
-    std::vector<TokenId> spellings_;  // open addressing by hash of the bytes: every token that is not special
+    std::vector<PairTable::Entry> byte_pairs_;  // 2^16
+    std::vector<TokenId> spellings_;            // open addressing by hash of the bytes: every token that is not special
     size_t spellings_mask_ = 0;
-    std::vector<bool> is_special_;  // by id
-    std::vector<bool> is_whole_;    // by id: encoding the token's bytes gives the token
+    struct ShortPretoken {
+        ShortKey key;
+        TokenId id;
+    };
+    HugeArray<ShortPretoken> short_pretokens_{0};  // open addressing: the tokens of up to 15 bytes that is_whole_
+    std::vector<bool> is_special_;                 // by id
+    std::vector<bool> is_whole_;                   // by id: encoding the token's bytes gives the token
 };
 
 }  // namespace fastcompress::bpe

@@ -17,6 +17,9 @@ inline constexpr CharClass kNumber = 1 << 4;       // N
 inline constexpr CharClass kSpace = 1 << 5;        // White_Space, \s
 inline constexpr CharClass kNewline = 1 << 6;      // CR and LF, which are kSpace too
 inline constexpr CharClass kLetter = kUpper | kLower | kOtherLetter;
+// The two overlapping sets that o200k's words are made of: [Lu Lt Lm Lo M] and [Ll Lm Lo M].
+inline constexpr CharClass kUpperSet = kUpper | kOtherLetter | kMark;
+inline constexpr CharClass kLowerSet = kLower | kOtherLetter | kMark;
 
 extern const char kUnicodeVersion[];
 // Two stages: the class of c is kClassBlocks[kClassBlockIndex[c / 128] * 128 + c % 128]. Block 0 is ASCII.

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "fastcompress/common/bytes.h"
+#include "fastcompress/pretokenizer/scanners.h"
 
 namespace fastcompress::pretokenizer {
 
@@ -29,20 +30,30 @@ std::span<const PatternInfo> patterns();
 const PatternInfo& info(Pattern pattern);
 std::optional<Pattern> pattern_from_name(std::string_view name);
 
-// The end of the pretoken that begins at `begin` < text.size(), given that a pretoken begins there. O(length of the
-// pretoken) except in one case: before a white-space or upper-case run is split, the run is read to its end, so
-// each character is read a bounded number of times (at most four) over a whole text.
-using NextPretoken = size_t (*)(Bytes text, size_t begin);
-NextPretoken scanner(Pattern pattern);
-
-// Calls visit(Bytes pretoken) for each pretoken of the text in order. O(text.size()).
+// Calls visit(Bytes pretoken) for each pretoken of the text in order. O(text.size()): a character is read a bounded
+// number of times, though a run of white space or upper case is read to its end before it is split.
 template <class Visit>
 void for_each_pretoken(Pattern pattern, Bytes text, Visit&& visit) {
-    const NextPretoken next = scanner(pattern);
-    for (size_t begin = 0; begin < text.size();) {
-        const size_t end = next(text, begin);
-        visit(text.subspan(begin, end - begin));
-        begin = end;
+    const auto scan = [&](bool with_case, const auto& next) {
+        if (text.empty()) return;
+        ClassBitmaps bitmaps(text, with_case);
+        const Text reader(text, bitmaps);
+        for (size_t begin = 0; begin < text.size();) {
+            bitmaps.move_to(begin);
+            const size_t end = next(reader, begin);
+            visit(text.subspan(begin, end - begin));
+            begin = end;
+        }
+    };
+    switch (pattern) {
+        case Pattern::kGpt2: return scan(false, [](const Text& t, size_t begin) { return next_gpt2(t, begin); });
+        case Pattern::kCl100k: return scan(false, [](const Text& t, size_t begin) { return next_cl100k(t, begin); });
+        case Pattern::kO200k: return scan(true, [](const Text& t, size_t begin) { return next_o200k(t, begin); });
+        case Pattern::kWhitespace:
+            return scan(false, [](const Text& t, size_t begin) { return next_whitespace(t, begin); });
+        case Pattern::kNone:
+            if (!text.empty()) visit(text);
+            return;
     }
 }
 

@@ -1,0 +1,63 @@
+// A growing array of token ids whose memory is not cleared first, and which can be handed to NumPy.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace fastcompress::bpe {
+
+using TokenId = uint32_t;
+
+class TokenBuffer {
+  public:
+    TokenBuffer() = default;
+    explicit TokenBuffer(size_t capacity) { grow(capacity); }
+
+    size_t size() const { return size_; }
+    std::span<const TokenId> tokens() const { return {data_.get(), size_}; }
+
+    // The next `count` places, writable at once; commit() says how many were written. O(1) amortized.
+    TokenId* reserve(size_t count) {
+        if (capacity_ - size_ < count) grow(std::max(size_ + count, capacity_ + capacity_ / 2));
+        return data_.get() + size_;
+    }
+    void commit(size_t count) { size_ += count; }
+
+    void append(std::span<const TokenId> tokens) {
+        if (tokens.empty()) return;
+        std::memcpy(reserve(tokens.size()), tokens.data(), tokens.size_bytes());
+        commit(tokens.size());
+    }
+    void clear() { size_ = 0; }
+
+    // Gives the memory away, never null, not much larger than what it holds; to be released with std::free.
+    TokenId* release() {
+        if (!data_ || capacity_ - size_ > size_ / 8 + 64) grow(std::max<size_t>(1, size_));
+        size_ = capacity_ = 0;
+        return data_.release();
+    }
+
+  private:
+    struct Free {
+        void operator()(TokenId* memory) const { std::free(memory); }
+    };
+    // Also shrinks.
+    void grow(size_t capacity) {
+        void* memory = std::realloc(data_.get(), capacity * sizeof(TokenId));
+        if (!memory) throw std::bad_alloc();
+        (void)data_.release();
+        data_.reset(static_cast<TokenId*>(memory));
+        capacity_ = capacity;
+    }
+
+    std::unique_ptr<TokenId[], Free> data_;
+    size_t size_ = 0;
+    size_t capacity_ = 0;
+};
+
+}  // namespace fastcompress::bpe

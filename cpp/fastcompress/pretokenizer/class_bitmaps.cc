@@ -1,0 +1,159 @@
+#include "fastcompress/pretokenizer/class_bitmaps.h"
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#define FASTCOMPRESS_SSE2 1
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#include <arm_neon.h>
+#define FASTCOMPRESS_NEON 1
+#endif
+
+namespace fastcompress::pretokenizer {
+namespace {
+
+// Bit i of each mask says whether byte i of 64 is an ASCII character of the class.
+struct AsciiMasks {
+    uint64_t upper = 0, lower = 0, number = 0, space = 0, beyond = 0;  // beyond: not ASCII
+};
+
+#if defined(FASTCOMPRESS_SSE2)
+
+uint64_t mask_of(__m128i matches, int shift) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(matches))) << shift;
+}
+
+// first <= byte <= last, by one unsigned comparison: byte - first <= last - first.
+__m128i in_range(__m128i bytes, char first, char last) {
+    const __m128i offset = _mm_sub_epi8(bytes, _mm_set1_epi8(first));
+    const __m128i limit = _mm_set1_epi8(static_cast<char>(last - first));
+    return _mm_cmpeq_epi8(_mm_min_epu8(offset, limit), offset);
+}
+
+AsciiMasks classify(const uint8_t* bytes) {
+    AsciiMasks masks;
+    for (int i = 0; i < 64; i += 16) {
+        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + i));
+        masks.upper |= mask_of(in_range(v, 'A', 'Z'), i);
+        masks.lower |= mask_of(in_range(v, 'a', 'z'), i);
+        masks.number |= mask_of(in_range(v, '0', '9'), i);
+        masks.space |= mask_of(_mm_or_si128(in_range(v, '\t', '\r'), _mm_cmpeq_epi8(v, _mm_set1_epi8(' '))), i);
+        masks.beyond |= mask_of(v, i);
+    }
+    return masks;
+}
+
+#elif defined(FASTCOMPRESS_NEON)
+
+uint64_t mask_of(uint8x16_t matches, int shift) {
+    const uint8x16_t bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint8x16_t bits = vandq_u8(matches, bit);
+    const uint64_t low = vaddv_u8(vget_low_u8(bits));
+    const uint64_t high = vaddv_u8(vget_high_u8(bits));
+    return (low | high << 8) << shift;
+}
+
+uint8x16_t in_range(uint8x16_t bytes, uint8_t first, uint8_t last) {
+    return vcleq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(static_cast<uint8_t>(last - first)));
+}
+
+AsciiMasks classify(const uint8_t* bytes) {
+    AsciiMasks masks;
+    for (int i = 0; i < 64; i += 16) {
+        const uint8x16_t v = vld1q_u8(bytes + i);
+        masks.upper |= mask_of(in_range(v, 'A', 'Z'), i);
+        masks.lower |= mask_of(in_range(v, 'a', 'z'), i);
+        masks.number |= mask_of(in_range(v, '0', '9'), i);
+        masks.space |= mask_of(vorrq_u8(in_range(v, '\t', '\r'), vceqq_u8(v, vdupq_n_u8(' '))), i);
+        masks.beyond |= mask_of(vcgeq_u8(v, vdupq_n_u8(0x80)), i);
+    }
+    return masks;
+}
+
+#else
+
+AsciiMasks classify(const uint8_t* bytes) {
+    AsciiMasks masks;
+    for (int i = 0; i < 64; ++i) {
+        const uint64_t bit = uint64_t{1} << i;
+        if (bytes[i] >= 0x80) {
+            masks.beyond |= bit;
+            continue;
+        }
+        const CharClass cls = kClassBlocks[bytes[i]];
+        if (cls & kUpper) masks.upper |= bit;
+        if (cls & kLower) masks.lower |= bit;
+        if (cls & kNumber) masks.number |= bit;
+        if (cls & kSpace) masks.space |= bit;
+    }
+    return masks;
+}
+
+#endif
+
+}  // namespace
+
+void ClassBitmaps::fill(size_t begin) {
+    begin_ = begin;
+    end_ = std::min(begin + kWindowBytes, text_.size());
+    if (end_ <
+        text_.size()) {  // a character that does not fit is left to the next window; at most three bytes of it are
+        for (int back = 0; back < 3 && (text_[end_] & 0xc0u) == 0x80u; ++back) --end_;
+    }
+    const size_t size = end_ - begin;
+    size_t decoded_to = 0;  // characters past ASCII before this offset are in the bitmaps
+    const size_t num_words = (size + 63) / 64;
+    for (auto& bitmap : bitmaps_) bitmap[num_words] = bitmap[num_words + 1] = 0;
+    for (size_t word = 0; word < num_words; ++word) {
+        const size_t offset = word * 64;
+        AsciiMasks masks;
+        if (begin + offset + 64 <= text_.size()) {
+            masks = classify(text_.data() + begin + offset);
+        } else {
+            uint8_t padded[64] = {};
+            std::copy(text_.begin() + static_cast<std::ptrdiff_t>(begin + offset), text_.end(), padded);
+            masks = classify(padded);
+        }
+        const uint64_t valid = size - offset < 64 ? (uint64_t{1} << (size - offset)) - 1 : ~uint64_t{0};
+        const uint64_t letter = masks.upper | masks.lower;
+        bitmaps_[kLetterRun][word] = letter & valid;
+        bitmaps_[kNumberRun][word] = masks.number & valid;
+        bitmaps_[kSpaceRun][word] = masks.space & valid;
+        bitmaps_[kSymbolRun][word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
+        bitmaps_[kUpperSetRun][word] = masks.upper & valid;
+        bitmaps_[kLowerSetRun][word] = masks.lower & valid;
+        beyond_[word] = masks.beyond & valid;
+    }
+    for (size_t word = 0; word < num_words; ++word) {
+        for (uint64_t left = beyond_[word]; left != 0; left &= left - 1) {
+            const size_t offset = word * 64 + static_cast<size_t>(std::countr_zero(left));
+            if (offset >= decoded_to) decoded_to = offset + add_character(offset);
+        }
+    }
+}
+
+// Sets the bytes of the character at an offset of the window in the bitmaps of its classes; returns its length.
+size_t ClassBitmaps::add_character(size_t offset) {
+    const DecodedCodePoint decoded = decode_utf8(text_.data(), begin_ + offset, text_.size());
+    const CharClass cls = class_of(decoded.value);
+    const uint64_t bits = (uint64_t{1} << decoded.length) - 1;
+    const size_t word = offset / 64;
+    const size_t shift = offset % 64;
+    const auto set = [&](RunClass run_class) {
+        bitmaps_[run_class][word] |= bits << shift;
+        bitmaps_[run_class][word + 1] |= bits >> 1 >> (63 - shift);  // what crosses into the next word
+    };
+    if (cls & kLetter) {
+        set(kLetterRun);
+    } else if (cls & kNumber) {
+        set(kNumberRun);
+    } else {
+        set(cls & kSpace ? kSpaceRun : kSymbolRun);
+    }
+    if (with_case_) {
+        if (cls & kUpperSet) set(kUpperSetRun);
+        if (cls & kLowerSet) set(kLowerSetRun);
+    }
+    return decoded.length;
+}
+
+}  // namespace fastcompress::pretokenizer

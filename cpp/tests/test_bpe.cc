@@ -75,6 +75,68 @@ void test_encoding() {
     }
 }
 
+// Vocabularies of the other kind, in ranks' order, whose longer tokens may well come before the tokens they are made of.
+void test_ranks() {
+    std::mt19937 random(5);
+    for (int round = 0; round < 60; ++round) {
+        std::vector<std::string> words;
+        for (size_t length = 2; length <= 6; ++length) {
+            for (size_t bits = 0; bits < size_t{1} << length; ++bits) {
+                std::string word;
+                for (size_t i = 0; i < length; ++i) word += bits >> i & 1 ? 'b' : 'a';
+                if (random() % 4 == 0) words.push_back(word);
+            }
+        }
+        std::ranges::shuffle(words, random);
+        VocabularySpec spec;
+        spec.order = MergeOrder::kRanks;
+        spec.pattern = Pattern::kNone;
+        spec.tokens = tokens_of_merges({});
+        spec.tokens.insert(spec.tokens.end(), words.begin(), words.end());
+        const Vocabulary vocabulary = std::move(*Vocabulary::make(std::move(spec)));
+        Encoder encoder(vocabulary);
+        for (const size_t size : {1, 2, 5, 15, 16, 40, 96, 97, 300, 1000}) {
+            std::string text;
+            while (text.size() < size) text += random() % 2 ? 'a' : 'b';
+            std::vector<TokenId> expected = {vocabulary.whole_pretoken(as_bytes(text))};
+            if (expected[0] == kNoToken) expected = merge_plainly(vocabulary, as_bytes(text));
+            for (int pass = 0; pass < 2; ++pass) {  // the second from a cache
+                TokenBuffer ids;
+                encoder.encode(as_bytes(text), ids);
+                CHECK(std::ranges::equal(ids.tokens(), expected));
+            }
+        }
+    }
+}
+
+// More distinct pretokens than the caches hold at first, and than they hold at most.
+void test_caches_that_grow_and_forget() {
+    const std::string corpus = "a few words to learn some merges from, and a few more words to learn from";
+    const Vocabulary vocabulary = train(std::span(&corpus, 1), Pattern::kWhitespace, 40);
+    Encoder encoder(vocabulary);
+    for (int pass = 0; pass < 2; ++pass) {
+        std::mt19937 random(6);
+        for (int i = 0; i < 400; ++i) {
+            std::string text;
+            for (int k = 0; k < 1000; ++k) {
+                for (size_t n = random() % (k % 100 == 0 ? 40 : 12) + 1; n > 0; --n)
+                    text += "words afew"[random() % 10];
+                text += ' ';
+            }
+            TokenBuffer ids;
+            encoder.encode(as_bytes(text), ids);
+            CHECK(as_chars(*decode(vocabulary, ids.tokens())) == text);
+            if (i % 40 != 0) continue;
+            std::vector<TokenId> expected;
+            pretokenizer::for_each_pretoken(Pattern::kWhitespace, as_bytes(text), [&](Bytes pretoken) {
+                const std::vector<TokenId> merged = merge_plainly(vocabulary, pretoken);
+                expected.insert(expected.end(), merged.begin(), merged.end());
+            });
+            CHECK(std::ranges::equal(ids.tokens(), expected));
+        }
+    }
+}
+
 void test_batches() {
     std::mt19937 random(2);
     const std::vector<std::string> texts = random_texts(random, 3000, 400);  // enough for several threads
@@ -151,6 +213,8 @@ void test_refused_vocabularies() {
 
 int main() {
     fastcompress::bpe::test_encoding();
+    fastcompress::bpe::test_ranks();
+    fastcompress::bpe::test_caches_that_grow_and_forget();
     fastcompress::bpe::test_batches();
     fastcompress::bpe::test_training_is_independent_of_threads_and_order();
     fastcompress::bpe::test_damaged_files();

@@ -7,7 +7,7 @@
 namespace fastcompress::bpe {
 namespace {
 
-// Below this length scanning for the lowest rank beats the heap (measured: benchmarks/LOG.md, 2026-11-28).
+// Below this length scanning for the lowest rank beats the queue (measured: benchmarks/LOG.md, 2026-11-28).
 constexpr size_t kMaxScanBytes = 96;
 
 // The number of threads that have enough to do to be worth starting.
@@ -111,7 +111,7 @@ void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
     if (pretoken.size() <= kMaxScanBytes) {
         merge_by_scan(pretoken, out);
     } else {
-        merge_by_heap(pretoken, out);
+        merge_by_rank(pretoken, out);
     }
 }
 
@@ -169,55 +169,60 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
     out.commit(count);
 }
 
-// Merges over a doubly linked list of positions, with a heap of candidate merges ordered by (rank, position). A
-// candidate is stale when the pair at its position no longer merges to its result. O(n log n): each merge adds at most
-// two candidates.
-void Encoder::merge_by_heap(Bytes pretoken, TokenBuffer& out) {
+// Merges over a doubly linked list of positions, a rank at a time. ranks_[i] is the rank of the pair that begins at i now; a
+// queued position whose pair has another rank by the time its turn comes is stale. Each merge queues at most two positions:
+// O(n log n), in practice nearly linear.
+void Encoder::merge_by_rank(Bytes pretoken, TokenBuffer& out) {
     constexpr uint32_t kNone = 0xffffffffu;
+    static_assert(kNone == kNoRank);
     const auto size = static_cast<uint32_t>(pretoken.size());
     ids_.resize(size);
     previous_.resize(size);
     next_.resize(size);
-    heap_.clear();
-    const auto later = [](const Candidate& a, const Candidate& b) {
-        return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
+    ranks_.resize(size);
+    results_.resize(size);
+    queue_.clear();
+    const auto set_pair = [&](uint32_t i, PairTable::Entry entry) {
+        ranks_[i] = entry.rank;
+        results_[i] = entry.result;
+        if (entry.rank != kNoRank) queue_.add(entry.rank, i);
+        return entry.rank;
     };
     for (uint32_t i = 0; i < size; ++i) {
         ids_[i] = vocabulary_.byte_token(pretoken[i]);
-        previous_[i] = i == 0 ? kNone : i - 1;
-        next_[i] = i + 1 == size ? kNone : i + 1;
+        previous_[i] = i - 1;  // of the first one, kNone
+        next_[i] = i + 1;
     }
-    for (uint32_t i = 0; i + 1 < size; ++i) {
-        const PairTable::Entry entry = vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]);
-        if (entry.rank != kNoRank) heap_.push_back({entry.rank, i, entry.result});
-    }
-    std::make_heap(heap_.begin(), heap_.end(), later);
+    for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]));
+    ranks_[size - 1] = kNone;
 
-    const auto consider = [&](uint32_t i) {
-        const PairTable::Entry entry = vocabulary_.find_merge(ids_[i], ids_[next_[i]]);
-        if (entry.rank == kNoRank) return;
-        heap_.push_back({entry.rank, i, entry.result});
-        std::push_heap(heap_.begin(), heap_.end(), later);
-    };
-    while (!heap_.empty()) {
-        const Candidate candidate = heap_.front();
-        std::pop_heap(heap_.begin(), heap_.end(), later);
-        heap_.pop_back();
-        const uint32_t i = candidate.position;
-        if (ids_[i] == kNoToken || next_[i] == kNone) continue;  // merged into its left neighbour, or the last one now
-        if (vocabulary_.find_merge(ids_[i], ids_[next_[i]]).rank != candidate.rank) continue;
-        ids_[i] = candidate.result;
-        ids_[next_[i]] = kNoToken;
-        next_[i] = next_[next_[i]];
-        if (next_[i] != kNone) {
-            previous_[next_[i]] = i;
-            consider(i);
+    while (!queue_.empty()) {
+        const uint32_t rank = queue_.take_lowest(positions_);
+        for (size_t k = 0; k < positions_.size(); ++k) {
+            const uint32_t i = positions_[k];
+            if (ranks_[i] != rank) continue;
+            const uint32_t merged = next_[i];
+            const uint32_t after = next_[merged];
+            ids_[i] = results_[i];
+            next_[i] = after;
+            ranks_[merged] = ranks_[i] = kNone;
+            uint32_t lowest_new = kNone;
+            if (after < size) {
+                previous_[after] = i;
+                lowest_new = set_pair(i, vocabulary_.find_merge(ids_[i], ids_[after]));
+            }
+            if (i > 0) {
+                const uint32_t before = previous_[i];
+                lowest_new = std::min(lowest_new, set_pair(before, vocabulary_.find_merge(ids_[before], ids_[i])));
+            }
+            if (lowest_new < rank) {  // in a rank file a longer token may come first: then it is its turn
+                while (++k < positions_.size()) queue_.add(rank, positions_[k]);
+            }
         }
-        if (previous_[i] != kNone) consider(previous_[i]);
     }
     TokenId* tokens = out.reserve(size);
     size_t count = 0;
-    for (uint32_t i = 0; i != kNone; i = next_[i]) tokens[count++] = ids_[i];
+    for (uint32_t i = 0; i < size; i = next_[i]) tokens[count++] = ids_[i];
     out.commit(count);
 }
 

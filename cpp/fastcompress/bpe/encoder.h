@@ -3,8 +3,8 @@
 //
 // Most pretokens were seen lately: a cache gives their ids. Of the rest, one that is a token is found by one look-up.
 // Others are merged: short ones by scanning for the lowest rank (quadratic, but in at most kMaxScanBytes), long ones
-// with a heap, so no input is quadratic: encode() is O(n log n) in the worst case (one pretoken of n bytes) and O(n)
-// on text.
+// with a queue by rank, so no input is quadratic: encode() is O(n log n) in the worst case (one pretoken of n bytes)
+// and O(n) on text.
 //
 // Results depend on the vocabulary and the bytes only.
 #pragma once
@@ -16,6 +16,7 @@
 
 #include "fastcompress/bpe/long_pretoken_cache.h"
 #include "fastcompress/bpe/pretoken_cache.h"
+#include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -49,20 +50,16 @@ class Encoder {
     void encode_short(const Pending& pending, TokenBuffer& out);
     void encode_long(Bytes pretoken, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
-    void merge_by_heap(Bytes pretoken, TokenBuffer& out);
+    void merge_by_rank(Bytes pretoken, TokenBuffer& out);
 
-    struct Candidate {
-        uint32_t rank;
-        uint32_t position;
-        TokenId result;
-    };
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
     LongPretokenCache long_cache_;
     std::array<Pending, 128> pending_;
-    std::vector<TokenId> ids_;  // buffers of merge_by_heap
-    std::vector<uint32_t> previous_, next_;
-    std::vector<Candidate> heap_;
+    // Buffers of merge_by_rank, by position.
+    std::vector<TokenId> ids_, results_;
+    std::vector<uint32_t> previous_, next_, ranks_, positions_;
+    RankQueue queue_;
 };
 
 // Encoders to be borrowed, so that what one call has seen serves the next. Thread-safe. A child process after a fork

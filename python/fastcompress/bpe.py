@@ -281,6 +281,8 @@ class BPE:
 
     def _check_special(self, text: Text, allowed: Specials, disallowed: Specials) -> frozenset[str]:
         """The allowed special tokens, after refusing a text that holds a disallowed one."""
+        if not isinstance(text, str | bytes | bytearray | memoryview):
+            raise TypeError(f"expected str or bytes, not {type(text).__name__}")
         known = self._special_texts
         if not known and disallowed in ("all", ()):
             return known

@@ -272,7 +272,7 @@ def test_a_write_cut_short_never_shows(tmp_path: Path, monkeypatch: pytest.Monke
         assert torch.equal(load_file(source)["x"], torch.zeros(3))
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(checkpoints.os, "replace", fails)
+    monkeypatch.setattr("os.replace", fails)
     with pytest.raises(OutputError, match="Input/output error"):
         write_checkpoint(path, {"x": torch.zeros(3)}, STATE)
     assert torch.equal(read_checkpoint(path).tensors["x"], torch.ones(3))

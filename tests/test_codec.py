@@ -233,7 +233,7 @@ def test_foreign_files_are_refused(tmp_path, blob):
 
 
 def test_unwritable_outputs_and_unknown_kinds_are_named(tmp_path):
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot be written"):
         save_codec(ByteCodec(), tmp_path / "no such folder" / "codec.json")
 
     class Unregistered(ByteCodec):

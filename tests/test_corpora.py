@@ -354,9 +354,56 @@ def test_folders_that_are_divided_already_stay_so(tmp_path):
     assert corpus.num_repeats == 4
     (tmp_path / "test.jsonl").unlink()
     assert contents_of(load_corpus(str(tmp_path)))["test"] == []
-    (tmp_path / "readme.txt").write_text("no split word: the hash divides all")
-    assert load_corpus(str(tmp_path)).fingerprint != corpus.fingerprint
-    assert len(load_corpus(str(tmp_path)).test) > 0
+    divided = load_corpus(str(tmp_path))
+    (tmp_path / "README.md").write_text("no split word: nothing to train on or to be scored on")
+    (tmp_path / "train-or-test.jsonl").write_text("two split words are none")
+    again = load_corpus(str(tmp_path))
+    assert (again.fingerprint, again.num_undeclared) == (divided.fingerprint, 2)
+    assert divided.num_undeclared == 0
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "test"),
+    [
+        ("train.txt", "validation.txt", "test.txt"),
+        ("wiki.train.tokens", "wiki.valid.tokens.xz", "wiki.test.tokens.gz"),
+        ("ptb.train", "ptb.dev", "ptb.test"),
+        ("a/train", "b/val", "c/test"),
+        ("book.txt", "val.raw", "test.raw"),
+    ],
+)
+def test_text_files_declare_splits_too(tmp_path, train, validation, test):
+    for split, name in (("train", train), ("validation", validation), ("test", test)):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        opened = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
+        with opened(path, "wb") as file:
+            file.write(split.encode())
+    corpus = load_corpus(str(tmp_path))
+    assert contents_of(corpus) == {"train": [b"train"], "validation": [b"validation"], "test": [b"test"]}
+
+
+def test_a_folder_of_programs_declares_nothing(tmp_path):
+    for name in ("train.py", "test_train.py", "model.py", "data.py"):
+        (tmp_path / name).write_text(name)
+    corpus = load_corpus(str(tmp_path))
+    assert len(all_contents(corpus)) == 4
+    assert corpus.num_undeclared == 0
+
+
+def test_one_declared_split_divides_nothing(tmp_path):
+    for name in ("train.txt", "more.txt", "rest.txt"):
+        (tmp_path / name).write_text(name)
+    corpus = load_corpus(str(tmp_path))
+    assert len(all_contents(corpus)) == 3
+    assert corpus.num_undeclared == 0
+
+
+def test_one_training_text_without_validation_is_cut(tmp_path):
+    (tmp_path / "train.txt").write_text("0123456789")
+    (tmp_path / "test.txt").write_text("tested")
+    expected = {"train": [b"012345678"], "validation": [b"9"], "test": [b"tested"]}
+    assert contents_of(load_corpus(str(tmp_path))) == expected
 
 
 def test_folders_without_validation_take_it_from_train(tmp_path):
@@ -381,16 +428,68 @@ def test_the_english_folder_opens(data_directory):
 # --- Limits and bad input --------------------------------------------------------------------------------
 
 
-def test_max_bytes_takes_whole_documents_from_the_front(tmp_path):
+def test_max_bytes_takes_the_front_and_cuts_the_last_document(tmp_path):
     path = write_rows(tmp_path / "rows.jsonl", "aaaa", "bbb", "cccc", "d")
-    for limit, expected in ((12, 4), (11, 3), (10, 2), (7, 2)):
-        corpus = load_corpus(str(path), max_bytes=limit)
-        assert sum(len(getattr(corpus, split)) for split in SPLITS) == expected
+    for limit, expected in (
+        (12, [b"aaaa", b"bbb", b"cccc", b"d"]),
+        (11, [b"aaaa", b"bbb", b"cccc"]),
+        (9, [b"aaaa", b"bbb", b"cc"]),
+        (7, [b"aaaa", b"bbb"]),
+    ):
+        assert sorted(all_contents(load_corpus(str(path), max_bytes=limit))) == expected
     (tmp_path / "text").write_text("0123é56789")
     corpus = load_corpus(str(tmp_path / "text"), max_bytes=5)
     assert corpus.train[0].data + corpus.validation[0].data == b"0123"
     with pytest.raises(ConfigError, match="max_bytes is 0"):
         load_corpus(str(path), max_bytes=0)
+
+
+def test_a_cut_document_stays_in_its_split(tmp_path):
+    """Else a limit could move the beginning of a held-out document into train."""
+    texts = [f"document number {i}" for i in range(200)]
+    path = write_rows(tmp_path / "rows.jsonl", *texts)
+    whole = contents_of(load_corpus(str(path)))
+    num_cut = 0
+    for last in range(20, 200):
+        limit = sum(map(len, texts[:last])) + 14
+        limited = contents_of(load_corpus(str(path), max_bytes=limit))
+        [split] = [split for split in SPLITS if b"document numbe" in limited[split]]
+        home = texts[last].encode()
+        if all(len(whole[s]) > 1 and len(limited[s]) > 1 for s in SPLITS):
+            assert home in whole[split]
+            num_cut += split != "train"
+    assert num_cut > 5
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+def test_compressed_text_is_read(tmp_path, suffix):
+    text = "naïve text\n" * 50
+    path = tmp_path / f"small.txt{suffix}"
+    with {".xz": lzma.open, ".gz": gzip.open}[suffix](path, "wb") as file:
+        file.write(text.encode())
+    assert b"".join(all_contents(load_corpus(str(path)))) == text.encode()
+    assert [(d.id, d.data) for d in sources.path_documents(tmp_path)] == [(path.name, text.encode())]
+    path.write_bytes(path.read_bytes()[:30])
+    with pytest.raises(FormatError, match=rf"small\.txt\{suffix}: damaged or truncated"):
+        load_corpus(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("a.parquet", "write its text as JSON lines"),
+        ("a.txt.zst", "decompress it"),
+        ("a.TAR.GZ", "unpack it"),
+        ("00000.shard", "train with --shards"),
+        ("a.npy", "name the text"),
+    ],
+)
+def test_files_that_are_no_text_are_refused(tmp_path, name, remedy):
+    (tmp_path / name).write_bytes(b"would train well, but on nonsense")
+    with pytest.raises(DataError, match=rf"{name}: is no text .*{remedy}"):
+        load_corpus(str(tmp_path / name))
+    with pytest.raises(DataError, match=rf"{name}: is no text .*{remedy}"):
+        list(sources.path_documents(tmp_path))
 
 
 @pytest.mark.parametrize("data", [b"\x00" * 100, bytes(range(256)) * 3, b"\r\n\x1a" * 9, b"\xef\xbb\xbfBOM and text"])
@@ -407,7 +506,7 @@ def test_paths_that_hold_no_corpus_are_named(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     write_shards(tmp_path / "shards", "train", [b"text"], ByteCodec())
     for name, message in (
-        ("empty.txt", r"empty\.txt: holds 1 empty documents"),
+        ("empty.txt", r"empty\.txt: holds 1 empty document,"),
         ("one.txt", r"one\.txt: holds 1 byte"),
         ("empty.jsonl", r"empty\.jsonl: holds no documents"),
         ("folder", "folder: holds no documents"),

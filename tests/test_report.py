@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from fastcompress.errors import FormatError, OutputError
+from fastcompress.errors import DataError, FormatError, OutputError
 from fastcompress.study.page import NBSP, render_page
 from fastcompress.study.report import load_report, validate, write_report
 
@@ -140,7 +140,6 @@ def test_an_unwritable_place_is_an_output_error(study: dict[str, Any], tmp_path:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "cannot be read"),
         (b"", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (b"[" * 200_000, "not JSON"),
@@ -151,14 +150,53 @@ def test_an_unwritable_place_is_an_output_error(study: dict[str, Any], tmp_path:
         (b'{"format": "fastcompress-study", "version": 1}', "'name' is missing"),
     ],
 )
-def test_load_refuses_what_is_not_a_report(content: bytes | None, message: str, tmp_path: Path) -> None:
+def test_load_refuses_what_is_not_a_report(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(FormatError, match=message) as caught:
         load_report(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_missing_report_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.json: cannot be read \(No such file"):
+        load_report(tmp_path / "none.json")
+
+
+OLD_REPORTS = sorted((Path(__file__).parent.parent / "benchmarks" / "results").glob("*/*-study-*.json"))
+
+
+@pytest.mark.parametrize("path", OLD_REPORTS, ids=lambda path: path.stem)
+def test_published_reports_load_and_render(path: Path) -> None:
+    study = load_report(path)
+    page = page_of(study)
+    ranked = sorted(study["arms"], key=lambda arm: arm["evaluation"]["bits_per_byte"])
+    assert_shows(page, [arm["label"] for arm in ranked])
+
+
+def test_there_are_published_reports() -> None:
+    assert {"2026-11-28-study-quick", "2026-11-28-study-shakespeare"} <= {path.stem for path in OLD_REPORTS}
+
+
+def _without_later_keys(study: dict[str, Any]) -> dict[str, Any]:
+    """``study`` as the first reports were: without the keys added since."""
+    del study["tuning"]
+    for arm in study["arms"]:
+        for key in ("curve_evaluation", "machine", "finished", "wall_seconds"):
+            del arm[key]
+        del arm["evaluation"]["precision"]
+    return study
+
+
+def test_a_report_without_later_keys_loads_and_says_what_it_does_not_know(study: dict[str, Any]) -> None:
+    page = page_of(_without_later_keys(study))
+    assert_shows(page, LABELS)
+    text = page.text["main"][0]
+    assert "in which precision the curves were measured is not recorded" in text
+    assert "in a precision not recorded" in text
+    assert "end-of-document symbols left out in this report" in text
+    assert "How they were chosen is not recorded." in text
 
 
 def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -170,11 +208,16 @@ def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from _paths(inner, (*path, key))
 
 
-_OPTIONAL = {("corpus", "splits", "test")}  # a split that nobody scored
+_OPTIONAL = {  # a split that nobody scored, and what the first reports lacked
+    ("corpus", "splits", "test"),
+    ("tuning",),
+    *(("arms", 0, key) for key in ("curve_evaluation", "machine", "finished", "wall_seconds")),
+    ("arms", 0, "evaluation", "precision"),
+}
 REQUIRED = [
     path
     for path in _paths(json.loads(STUDY_FILE.read_text(encoding="utf-8")))
-    if path[:3] not in _OPTIONAL and path[:3] != ("arms", 0, "model")
+    if not {path[:3], path} & _OPTIONAL and path[:3] != ("arms", 0, "model")
 ] + [("arms", 0, "model")]
 
 
@@ -193,6 +236,18 @@ def test_every_missing_or_mistyped_key_is_named(path: tuple[str | int, ...], stu
     del holder[path[-1]]
     with pytest.raises(FormatError, match=re.escape(f"the key '{_spelled(path)}' is missing")):
         validate(study)
+
+
+@pytest.mark.parametrize("path", sorted(_OPTIONAL - {("corpus", "splits", "test")}, key=str), ids=_spelled)
+def test_a_later_key_may_be_missing_but_not_mistyped(path: tuple[str | int, ...], study: dict[str, Any]) -> None:
+    holder: Any = study
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = object()
+    with pytest.raises(FormatError, match=re.escape(_spelled(path))):
+        validate(study)
+    del holder[path[-1]]
+    validate(study)
 
 
 def test_no_arms_and_negative_counts_are_refused(study: dict[str, Any]) -> None:
@@ -262,8 +317,10 @@ def test_cautions_appear_when_the_data_call_for_them(study: dict[str, Any]) -> N
         return "".join(page_of(study).text.get(".cautions", []))
 
     assert cautions() == ""
-    _set_bits(study, 2.0, 2.01, 2.2)
-    assert f"The lead is under 1{NBSP}%" in cautions()
+    _set_bits(study, 2.0, 2.18, 2.3)  # 8 %: other seeds move a figure as far
+    assert f"The lead is under 10{NBSP}%" in cautions()
+    _set_bits(study, 2.0, 2.25, 2.3)
+    assert "The lead" not in cautions()
     assert "BPE 1024 may be better than shown" in cautions()
     _set_bits(study, 2.0, math.nan, 1.5)
     assert cautions() == "Diverged, so without a figure: Characters."
@@ -272,6 +329,59 @@ def test_cautions_appear_when_the_data_call_for_them(study: dict[str, Any]) -> N
     study["arms"][0]["training_flops"] *= 1.5
     assert "not like with like" in cautions()
     assert "at unequal training FLOPs" in page_of(study).text["h1"][0]
+
+
+def test_an_early_best_checkpoint_is_named(study: dict[str, Any]) -> None:
+    """At 35 % of the budget the weights that are scored did not cost what the headline would say."""
+    assert "Fewest bits per byte at equal training FLOPs" in page_of(study).text["h1"][0]
+    study["arms"][1].update(best_step=round(0.35 * study["arms"][1]["steps"]))
+    page = page_of(study)
+    (caution,) = page.text[".cautions"]
+    assert caution.startswith(f"Best before 60{NBSP}% of the budget, then overfitted: Characters at 35{NBSP}%. ")
+    assert "favours no arm in particular" in caution
+    assert "Fewest bits per byte within equal training FLOPs" in page.text["h1"][0]
+    row = next(row for row in page.text["tr"] if row.startswith("Characters"))
+    assert f"{study['arms'][1]['best_step']}35{NBSP}%" in row
+    study["arms"][1].update(best_step=math.ceil(0.6 * study["arms"][1]["steps"]))
+    assert ".cautions" not in page_of(study).text
+    study["arms"][1].update(best_step=0, steps=0)
+    assert ".cautions" not in page_of(study).text
+
+
+def test_arms_of_several_machines_are_told_apart(study: dict[str, Any]) -> None:
+    assert "".join(page_of(study).text[".facts"]).count("AMD EPYC 7B13") == 1
+    study["arms"][2]["machine"] = {**study["machine"], "device_name": "Another <processor>"}
+    page = page_of(study)
+    assert "The arms ran on different machines" in page.text[".cautions"][0]
+    facts = "".join(page.text[".facts"])
+    assert "AMD EPYC 7B13" in facts
+    assert "Another <processor>" in facts
+
+
+def test_the_page_says_how_curves_and_table_were_measured(study: dict[str, Any]) -> None:
+    page = page_of(study)
+    assert (
+        "Measured on the first 16,384 of 61,440 bytes of the validation split, in windows of 256 tokens "
+        "without overlap (stride 256), in bfloat16." in page.text[".chart-note"][1]
+    )
+    assert (
+        "scored on all 61,440 bytes of the validation split, in windows of 256 tokens (stride 128), in float32."
+        in page.text[".about"][1]
+    )
+    study["arms"][0]["evaluation"]["precision"] = study["arms"][0]["curve_evaluation"]["precision"] = "float16"
+    for arm in study["arms"]:
+        arm["curve_evaluation"]["num_bytes"] = 61440
+    page = page_of(study)
+    assert "Measured on all 61,440 bytes" in page.text[".chart-note"][1]
+    assert "in float16 or bfloat16, by arm." in page.text[".chart-note"][1]
+    assert "in float16 or float32, by arm." in page.text[".about"][1]
+
+
+def test_the_limits_say_how_settings_were_chosen_and_what_chance_does(study: dict[str, Any]) -> None:
+    limits = page_of(study).text[".guide"][0]
+    assert study["tuning"] in limits
+    assert "No arm's hyperparameters were tuned" not in limits
+    assert f"a gap under 10{NBSP}% may be chance" in limits
 
 
 def test_the_table_is_sorted_and_complete(study: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.data import shards
 from fastcompress.data.shard_file import HEADER_BYTES, ShardFile
-from fastcompress.data.shards import TokenDataset, list_splits, write_shards
+from fastcompress.data.shards import TokenDataset, list_splits, write_shards, write_splits
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 
 DOCUMENTS = [b"first document", b"", b"second\n\x00\xff", b"x" * 100, b"last"]
@@ -243,6 +243,44 @@ def test_overwriting_never_deletes_other_files(tmp_path):
     with pytest.raises(OutputError, match="something else than shards"):
         write_shards(tmp_path, "test", [b"new"], ByteCodec(), overwrite=True)
     assert (tmp_path / "test").read_text() == "mine too"
+
+
+def test_a_corpus_is_all_that_a_directory_holds(directory):
+    write_shards(directory, "test", [b"an older corpus's"], ByteCodec())
+    other = CharCodec(["e", "n", "w"])
+    for splits in ({"train": [b"new"], "validation": [b"we"]}, {"validation": [b"we"]}):
+        with pytest.raises(OutputError, match=r"holds splits already \(test, train\).*--overwrite"):
+            write_splits(directory, splits, ByteCodec())
+    assert list_splits(directory) == ["test", "train"]
+    write_splits(directory, {"train": [b"new"], "validation": [b"we"]}, other, overwrite=True)
+    assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train", "validation"]
+    for split, text in (("train", b"new"), ("validation", b"we")):
+        dataset = TokenDataset.open(directory, split, codec=other)
+        assert [other.decode(tokens) for tokens in dataset.documents()] == [text]
+
+
+def test_a_corpus_that_cannot_be_written_whole_changes_nothing(directory):
+    before = {path: path.read_bytes() for path in shard_paths(directory)}
+    with pytest.raises(DataError, match="no documents"):
+        write_splits(directory, {"train": [b"new"], "validation": []}, ByteCodec(), overwrite=True)
+    (directory / "validation").mkdir()
+    (directory / "validation" / "book.txt").write_text("mine")
+    with pytest.raises(OutputError, match="something else than shards"):
+        write_splits(directory, {"train": [b"new"], "validation": [b"w"]}, ByteCodec(), overwrite=True)
+    assert {path: path.read_bytes() for path in shard_paths(directory)} == before
+    assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train", "validation"]
+
+
+def test_fingerprints_know_tokens_and_borders(tmp_path):
+    for num_padded in range(4):  # of the ids, to a multiple of 8 bytes
+        documents = [*DOCUMENTS, b"x" * num_padded]
+        write_shards(tmp_path, "train", documents, ByteCodec(), overwrite=True)
+        in_memory = TokenDataset.from_documents(documents, ByteCodec())
+        assert in_memory.fingerprint == TokenDataset.open(tmp_path, "train").fingerprint
+    in_memory = TokenDataset.from_documents(DOCUMENTS, ByteCodec())
+    others = [[*DOCUMENTS, b""], [DOCUMENTS[0] + b"x", *DOCUMENTS[1:]], [b"".join(DOCUMENTS)], DOCUMENTS[::-1]]
+    fingerprints = {TokenDataset.from_documents(other, ByteCodec()).fingerprint for other in others}
+    assert len(fingerprints | {in_memory.fingerprint}) == 1 + len(others)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), DataError("bad"), MemoryError()])

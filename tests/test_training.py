@@ -311,6 +311,98 @@ def test_a_resumed_run_may_be_longer_and_evaluate_at_other_times(tmp_path: Path)
     assert load_run(tmp_path, which="last").config.steps == 20
 
 
+def test_a_done_run_stays_as_it_is_when_asked_for_less(tmp_path: Path) -> None:
+    first = run(tmp_path, steps=8)
+    (tmp_path / "metrics.jsonl").unlink()
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    for steps in (4, 8):
+        again = run(tmp_path, steps=steps, resume=True)
+        assert (again.new_steps, again.steps, again.curve) == (0, 8, [])
+        assert (again.best_step, again.best_bits_per_byte) == (first.best_step, first.best_bits_per_byte)
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()} == before
+    assert (first.new_steps, run(tmp_path, steps=10, resume=True).new_steps) == (8, 2)
+
+
+def test_a_stopped_run_is_not_cut_shorter_than_it_is(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, on_metrics=stop_at(7, "train", control_c))
+    before = (tmp_path / "config.json").read_bytes()
+    with pytest.raises(ConfigError, match="has made 7 steps, more than the 6 asked for"):
+        run(tmp_path, steps=6, resume=True)
+    assert (tmp_path / "config.json").read_bytes() == before
+    assert run(tmp_path, steps=7, resume=True).steps == 7
+
+
+def test_the_best_restarts_on_another_validation_sample(tmp_path: Path) -> None:
+    """Scores on 20 bytes say nothing about scores on all: without a restart an easy sample stays best for ever."""
+    run(tmp_path, steps=8, eval_bytes=20)
+    path = tmp_path / "last.safetensors"
+    saved = read_checkpoint(path)
+    saved.state["progress"]["best_bits_per_byte"] = 0.001
+    write_checkpoint(path, saved.tensors, saved.state)
+    same = run(tmp_path, steps=12, eval_bytes=20, resume=True)
+    assert (same.best_bits_per_byte, [point["step"] for point in same.curve]) == (0.001, [0, 4, 8, 12])
+    other = run(tmp_path, steps=16, eval_bytes=None, resume=True)
+    assert [point["step"] for point in other.curve] == [0, 4, 8, 12, 12, 16]
+    best = min(other.curve[-2:], key=lambda point: point["validation_bits_per_byte"])
+    assert (other.best_step, other.best_bits_per_byte) == (best["step"], best["validation_bits_per_byte"])
+    score = evaluate(load_run(tmp_path).model, CODEC, HELD_OUT, stride=16)
+    assert score.bits_per_byte == pytest.approx(other.best_bits_per_byte, rel=1e-6)
+
+
+def test_a_finished_run_is_scored_again_on_another_sample(tmp_path: Path) -> None:
+    run(tmp_path, eval_bytes=20)
+    result = run(tmp_path, eval_bytes=None, resume=True)
+    assert (result.new_steps, result.best_step) == (0, 12)
+    assert result.best_bits_per_byte == result.curve[-1]["validation_bits_per_byte"]
+
+
+def test_resuming_on_other_text_names_what_differs(tmp_path: Path) -> None:
+    run(tmp_path, steps=2)
+    before = (tmp_path / "config.json").read_bytes()
+    more = TokenDataset.from_documents([*TEXT, b"more"], CODEC)
+    swapped = TokenDataset.from_documents(TEXT[::-1], CODEC)
+    for data, held_out, message in (
+        (more, HELD_OUT, r"its training text is not what the run began with \(31 documents.*; then 30 documents"),
+        (swapped, HELD_OUT, r"its training text .* fingerprint [0-9a-f]{8}; then .* fingerprint [0-9a-f]{8}\)"),
+        (DATA, HELD_OUT[:3], r"its validation text is not what the run began with \(3 documents, .*; then 4 documents"),
+    ):
+        with pytest.raises(MismatchError, match=message):
+            train(MODEL, CODEC, data, held_out, CONFIG, tmp_path, resume=True, progress=False)
+    assert (tmp_path / "config.json").read_bytes() == before
+
+
+def test_a_run_that_lost_its_last_checkpoint_does_not_overwrite_its_best(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "last.safetensors").unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(DataError, match=r"last\.safetensors is missing.* would overwrite best\.safetensors"):
+        run(tmp_path, resume=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_lost_best_is_made_again(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "best.safetensors").unlink()
+    result = run(tmp_path, resume=True)
+    assert (result.new_steps, result.best_step, load_run(tmp_path).step) == (0, 12, 12)
+
+
+def test_all_is_checked_before_the_run_is_there(tmp_path: Path) -> None:
+    calls: list[list[str]] = []
+
+    def ready() -> None:
+        calls.append(sorted(path.name for path in tmp_path.iterdir()))
+
+    with pytest.raises(ConfigError, match="less than one step"):
+        train(
+            MODEL, CODEC, DATA, HELD_OUT, dataclasses.replace(CONFIG, steps=None, flops=1.0), tmp_path, on_ready=ready
+        )
+    assert calls == []
+    train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, on_ready=ready, progress=False)
+    assert calls == [["codec.json", "config.json"]]
+
+
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
     run(tmp_path, steps=1)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -449,6 +541,35 @@ def test_a_second_signal_acts_at_once() -> None:
         signal.signal(signal.SIGINT, previous)
 
 
+def test_the_first_signal_says_what_happens(capfd: pytest.CaptureFixture[str]) -> None:
+    with InterruptGuard():
+        signal.raise_signal(signal.SIGINT)
+    assert capfd.readouterr().err == "\nstopping after this step and saving; once more to stop at once\n"
+
+
+def test_a_signal_stops_an_evaluation_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the resumed run makes that evaluation, as if nothing had happened."""
+    batches: list[int] = []
+
+    def interrupted(*arguments: Any, progress: Callable[[int, int], None], **settings: Any) -> Any:
+        def count(done: int, total: int) -> None:
+            batches.append(total)
+            if len(batches) == 1:
+                signal.raise_signal(signal.SIGINT)
+            progress(done, total)
+
+        return evaluate(*arguments, progress=count, **settings)
+
+    run(tmp_path / "whole", eval_batch_size=1)
+    monkeypatch.setattr("fastcompress.training.run.evaluate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "parts", eval_batch_size=1)
+    assert len(batches) == 1 < batches[0]
+    monkeypatch.undo()
+    run(tmp_path / "parts", eval_batch_size=1, resume=True)
+    assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+
+
 def test_outside_the_main_thread_signals_are_left_alone() -> None:
     results: list[int | None] = []
 
@@ -466,6 +587,18 @@ def test_outside_the_main_thread_signals_are_left_alone() -> None:
 def test_no_progress_bar_where_there_is_no_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, progress=True)
     assert capfd.readouterr() == ("", "")
+
+
+def test_lines_of_progress_where_there_is_no_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastcompress.training.metrics.SECONDS_PER_LINE", 0.0)
+    train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, progress=True)
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 16
+    assert re.fullmatch(r"step 12 of 12, \d+ s: loss \d.*, .* bits/byte, val \d\.\d+, .*tokens/s", lines[-1])
+    train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path / "quiet", progress=False)
+    assert capfd.readouterr().err == ""
 
 
 def test_the_progress_bar_shows_what_a_person_wants_to_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

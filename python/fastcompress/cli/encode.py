@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,7 @@ from fastcompress.cli.inputs import (
     CODEC_HELP,
     all_documents,
     corpus_options,
+    document_named,
     file_documents,
     make_codec,
     need_one,
@@ -21,6 +23,7 @@ from fastcompress.cli.output import count, json_option, open_output, progress_ba
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
+    from fastcompress.data.corpora import Document
 
 
 @click.command(
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--split", default="train", show_default=True, help="The split that FILES become.")
 @click.option("--shard-tokens", type=click.IntRange(min=1), default=1 << 27, show_default=True,
               help="Begin another file after this many tokens.")  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace splits that are there.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there: all splits, or with FILES the one.")
 @click.option("--threads", type=click.IntRange(min=1), help="For encoding.  [default: all cores, at most 8]")
 @json_option
 def encode(
@@ -54,48 +57,66 @@ def encode(
 ) -> None:
     """Turn text into token ids: shards to train on, or text to look at.
 
-    --corpus writes a split each for train, validation and test; FILES, whole, become the one split --split.
+    --corpus writes a split each for train, validation and test, into a directory of its own; FILES, whole, become
+    the one split --split.
     Documents keep their borders: an end-of-document id follows each. - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
+    splits: dict[str, Sequence[Document]]
     if corpus:
         loaded = read_corpus(corpus, text_key, max_bytes)
-        codec = make_codec(codec_spec, loaded.contents("train"), lambda: all_documents(loaded))
-        splits = {name: loaded.contents(name) for name in ("train", "validation", "test") if loaded.num_bytes(name)}
+        codec = make_codec(codec_spec, loaded.split("train"), lambda: all_documents(loaded))
+        splits = {name: loaded.split(name) for name in ("train", "validation", "test") if loaded.num_bytes(name)}
     else:
         documents = list(file_documents(files, text_key, max_bytes))
         codec = make_codec(codec_spec, documents, lambda: documents)
         splits = {split: documents}
-    if output == "-":
-        _print_ids(splits, codec)
-    else:
-        _write(splits, codec, output, shard_tokens, overwrite, threads, as_json)
+    with document_named(itertools.chain(*splits.values()), codec.encode):
+        if output == "-":
+            _print_ids(splits, codec)
+            return
+        _write(splits, codec, Path(output), shard_tokens, threads, whole=bool(corpus), overwrite=overwrite)
+    _show(list(splits), codec, output, as_json)
 
 
-def _print_ids(splits: dict[str, list[bytes]], codec: Codec) -> None:
+def _print_ids(splits: dict[str, Sequence[Document]], codec: Codec) -> None:
     with open_output("-") as file:
         for documents in splits.values():
             for document in documents:
-                file.write(" ".join(map(str, codec.encode(document).tolist())).encode() + b"\n")
+                file.write(" ".join(map(str, codec.encode(document.data).tolist())).encode() + b"\n")
 
 
 def _write(
-    splits: dict[str, list[bytes]],
+    splits: dict[str, Sequence[Document]],
     codec: Codec,
-    output: str,
+    output: Path,
     shard_tokens: int,
-    overwrite: bool,
     threads: int | None,
-    as_json: bool,
+    *,
+    whole: bool,
+    overwrite: bool,
 ) -> None:
-    from fastcompress.data.shards import TokenDataset, write_shards
+    """Write shards; `whole`: `splits` are a corpus, and become all that `output` holds."""
+    from fastcompress.data.shards import write_shards, write_splits
 
-    with progress_bar("encoding", sum(map(_num_bytes, splits.values()))) as advance:
-        for name, documents in splits.items():
-            write_shards(
-                Path(output), name, documents, codec, shard_tokens=shard_tokens, num_threads=threads,
-                overwrite=overwrite, progress=lambda num_bytes, num_tokens: advance(num_bytes),
-            )  # fmt: skip
+    contents = {name: [document.data for document in documents] for name, documents in splits.items()}
+    with progress_bar("encoding", sum(map(_num_bytes, contents.values()))) as advance:
+        settings: dict[str, Any] = {
+            "shard_tokens": shard_tokens,
+            "num_threads": threads,
+            "overwrite": overwrite,
+            "progress": lambda num_bytes, num_tokens: advance(num_bytes),
+        }
+        if whole:
+            write_splits(output, contents, codec, **settings)
+        else:
+            [(name, documents)] = contents.items()
+            write_shards(output, name, documents, codec, **settings)
+
+
+def _show(splits: Sequence[str], codec: Codec, output: str, as_json: bool) -> None:
+    from fastcompress.data.shards import TokenDataset
+
     written = {name: TokenDataset.open(Path(output), name, codec=codec, verify=False) for name in splits}
     result = {
         "output": output,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from fastcompress.cli.output import count, json_option, progress_bar, show_resul
 from fastcompress.cli.run_data import RunData
 
 if TYPE_CHECKING:
+    from fastcompress.codec import Codec
     from fastcompress.evaluation.bits_per_byte import Evaluation
     from fastcompress.training.checkpoint import Run
 
@@ -47,20 +48,22 @@ def evaluate(
 ) -> None:
     """Bits per byte of a RUN's model on a split of a corpus: by default of the one it was trained on.
 
-    Every document is scored whole and alone, and every symbol counts, the end of the document too.
+    Every document is scored whole and alone, and every symbol counts, the end of the document too. --max-bytes
+    limits what is scored of the split. Text that the run was trained on is warned of.
     """
-    if max_bytes and not corpus:
-        raise click.UsageError("--max-bytes goes with --corpus")
-    from fastcompress.evaluation.bits_per_byte import evaluate as score
     from fastcompress.evaluation.flops import count_flops
+    from fastcompress.training.batches import first_documents
     from fastcompress.training.checkpoint import load_run
 
     directory = Path(run_directory)
     run = load_run(directory, which="last" if which == "last" else "best", device=device)
-    data = RunData.given(corpus, text_key, max_bytes) if corpus else RunData.load(directory)
+    data, own = _data_of(directory, corpus, text_key)
     documents = data.documents(split, run.codec)
-    with _progress(run, documents, stride):
-        result = score(run.model, run.codec, documents, stride=stride, batch_size=batch_size)
+    scored = first_documents(documents, max_bytes)  # of the split: a limit before dividing would move its borders
+    if corpus or split != "train":
+        for warning in _warnings(data, own, documents[: len(scored)], run.codec):
+            click.echo(f"warning: {warning}", err=True)
+    result = _score(run, scored, stride, batch_size)
     symbols_per_byte = (result.num_tokens + result.num_documents) / result.num_bytes
     flops_per_byte = count_flops(run.model).forward_per_token * symbols_per_byte
     report = {
@@ -76,21 +79,53 @@ def evaluate(
     show_result(report, _text(report, result), as_json)
 
 
-@contextlib.contextmanager
-def _progress(run: Run, documents: list[bytes], stride: int | None) -> Iterator[None]:
-    """A bar that counts the windows that go through the model."""
-    from fastcompress.evaluation.bits_per_byte import scoring_windows
+def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int) -> Evaluation:
+    from fastcompress.evaluation.bits_per_byte import evaluate as score
 
-    context = run.model.context_length
-    lengths = [len(run.codec.encode(document)) + 1 for document in documents]
-    step = min(max(1, stride or context // 2), context)
-    total = sum(1 for length in lengths for _ in scoring_windows(length, context, step))
-    with progress_bar("scoring", total, "window") as advance:
-        hook = run.model.register_forward_pre_hook(lambda module, inputs: advance(len(inputs[0])))
-        try:
-            yield
-        finally:
-            hook.remove()
+    num_before = 0
+    with progress_bar("scoring", unit="window") as advance:
+
+        def show(num_done: int, num_windows: int) -> None:
+            nonlocal num_before
+            advance(num_done - num_before, num_windows)
+            num_before = num_done
+
+        return score(run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show)
+
+
+def _data_of(directory: Path, corpus: str | None, text_key: str) -> tuple[RunData, RunData | None]:
+    """The text to score, and the run's own where that is known; the same where `corpus` names no other."""
+    from fastcompress.errors import FastcompressError
+
+    if corpus is None:
+        own = RunData.load(directory)
+        return own, own
+    given = RunData.given(corpus, text_key, None)
+    try:
+        own = RunData.load(directory)
+    except FastcompressError:
+        return given, None
+    if (given.corpus, given.text_key) == (own.corpus, own.text_key):
+        given = dataclasses.replace(own, fingerprint=None)  # with its limit; the text itself may have changed
+    return given, given if given.loaded.fingerprint == own.fingerprint else own
+
+
+def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec: Codec) -> Iterator[str]:
+    """What makes the figure less than it seems: text that was trained on, or another text than the run's."""
+    from fastcompress.errors import FastcompressError
+
+    if own is None:
+        yield "the run's own text is not known, so it was not checked whether it was trained on this one"
+        return
+    if data is not own:
+        yield f"{data.name} is not the text that the run was given ({own.corpus or own.shards}); compare with care"
+    try:
+        num_seen = own.num_trained_on(documents, codec)
+    except FastcompressError as error:
+        yield f"it was not checked whether the run was trained on this text: {error}"
+        return
+    if num_seen:
+        yield f"the run was trained on {num_seen} of these {count(len(documents), 'document')}: the figure flatters"
 
 
 def _text(report: dict[str, Any], result: Evaluation) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fastcompress.cli.output import json_option
+from fastcompress.cli.output import echo_text, json_option
 
 
 @click.command(
@@ -20,7 +20,9 @@ from fastcompress.cli.output import json_option
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="0: the likeliest token, always.")
 @click.option("--top-k", type=int, help="Draw among the k likeliest tokens only.")
 @click.option("--top-p", type=float, help="Draw among the likeliest tokens that hold this share together.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, another text.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Another seed, another text."
+)
 @click.option("--which", type=click.Choice(["best", "last"]), default="best", show_default=True,
               help="Which checkpoint of the run.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or mps.")
@@ -53,5 +55,5 @@ def generate(
         return
     click.echo(os.fsencode(prompt), nl=False)  # bytes: what the shell gave need not be UTF-8
     for piece in pieces:
-        click.echo(piece, nl=False)
-    click.echo()
+        echo_text(piece)
+    echo_text("\n")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcompress.cli.inputs import all_documents, make_codec, read_corpus
+from fastcompress.cli.inputs import all_documents, document_named, make_codec, read_corpus
 from fastcompress.cli.output import progress_bar
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ FILE = "data.json"
 class RunData:
     """A corpus with its options, or a directory of shards; exactly one of `corpus` and `shards` is set.
 
-    `fingerprint`: of the corpus when the run began; None for shards, which carry checksums of their own.
+    `fingerprint`: of the corpus when the run began; None for shards. The trainer has fingerprints of its own of
+    what it reads, and refuses to resume on something else.
     """
 
     corpus: str | None = None
@@ -36,8 +37,10 @@ class RunData:
 
     @classmethod
     def given(cls, corpus: str | None, text_key: str, max_bytes: int | None, shards: str | None = None) -> RunData:
-        """From the options of a command; paths are made absolute."""
-        if corpus is not None and Path(corpus).exists():
+        """From the options of a command; paths are made absolute, names of corpora win over paths."""
+        from fastcompress.data.corpora import NAMED_CORPORA
+
+        if corpus is not None and corpus not in NAMED_CORPORA and Path(corpus).exists():
             corpus = str(Path(corpus).resolve())
         return cls(corpus, text_key, max_bytes, str(Path(shards).resolve()) if shards is not None else None)
 
@@ -93,7 +96,7 @@ class RunData:
 
         if self.shards is not None:
             return load_codec(Path(self.shards) / "codec.json")
-        return make_codec(spec, self.loaded.contents("train"), lambda: all_documents(self.loaded))
+        return make_codec(spec, self.loaded.split("train"), lambda: all_documents(self.loaded))
 
     def train_tokens(self, codec: Codec) -> TokenDataset:
         """The train split as tokens of `codec`."""
@@ -102,19 +105,40 @@ class RunData:
         if self.shards is not None:
             return TokenDataset.open(Path(self.shards), "train", codec=codec)
 
+        documents = self.loaded.split("train")
+
         def counted() -> Iterator[bytes]:
             with progress_bar("encoding", self.loaded.num_bytes("train")) as advance:
-                for document in self.loaded.contents("train"):
-                    yield document
-                    advance(len(document))
+                for document in documents:
+                    yield document.data
+                    advance(len(document.data))
 
-        return TokenDataset.from_documents(counted(), codec)
+        with document_named(documents, codec.encode):
+            return TokenDataset.from_documents(counted(), codec)
 
     def documents(self, split: str, codec: Codec) -> list[bytes]:
-        """The raw documents of a split."""
+        """The raw documents of a split; DataError names one that `codec` cannot spell."""
         from fastcompress.data.shards import TokenDataset
 
         if self.shards is None:
-            return self.loaded.contents(split)
+            documents = self.loaded.split(split)
+            with document_named(documents, codec.encode):
+                for document in documents if not codec.lossless else ():
+                    codec.encode(document.data)
+            return [document.data for document in documents]
         dataset = TokenDataset.open(Path(self.shards), split, codec=codec)
         return [codec.decode(tokens) for tokens in dataset.documents()]
+
+    def num_trained_on(self, documents: Sequence[bytes], codec: Codec) -> int:
+        """How many of `documents` are documents of the train split. Shards are read only where lengths agree."""
+        from fastcompress.data.shards import TokenDataset
+
+        if self.shards is None:
+            trained = set(self.loaded.contents("train"))
+            return sum(document in trained for document in documents)
+        dataset = TokenDataset.open(Path(self.shards), "train", codec=codec, verify=False)
+        spelled = [codec.encode(document) for document in documents if document]
+        lengths = {len(tokens) for tokens in spelled}
+        ranges = ((begin, end) for begin, end in dataset.document_ranges() if end - begin in lengths)
+        seen = {dataset.read(begin, end).tobytes() for begin, end in ranges}
+        return sum(tokens.tobytes() in seen for tokens in spelled)

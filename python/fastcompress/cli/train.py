@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastcompress.cli.inputs import CODEC_HELP, corpus_options, need_one
-from fastcompress.cli.output import json_option, show_result
+from fastcompress.cli.output import count, json_option, show_result
 from fastcompress.cli.run_data import RunData
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def train(
         data = RunData.given(corpus, text_key, max_bytes, shards)
         if resume:
             data = data.of_run(directory)
-    if max_bytes and not corpus:
+    if max_bytes is not None and not corpus:
         raise click.UsageError("--max-bytes goes with --corpus")
     if (shards or resume) and codec_spec:
         raise click.UsageError(f"--codec does not go with --{'resume' if resume else 'shards'}, which has its own")
@@ -101,13 +100,14 @@ def train(
             need_one(**{name: given.get(name) for name in _HORIZONS})
             _refuse_existing_run(directory)
             codec, model_config, config = _new_settings(data.codec(codec_spec or "byte"), preset, given)
-            data.save(directory)
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists():
             command = shlex.join(["fastcompress", "train", "--run-dir", run_dir, "--resume"])
             click.echo(f"stopped; go on with: {command}", err=True)
         raise
+    if resume and not result.new_steps:
+        click.echo(f"{directory}: done already, with {count(result.steps, 'step')}; no step was made", err=True)
     _show(result, directory, codec, as_json)
 
 
@@ -124,27 +124,24 @@ def _new_settings(codec: Codec, preset: str | None, given: dict[str, Any]) -> tu
 def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPTConfig, TrainConfig]:
     """The run's own settings with the options given laid over them; a new horizon replaces the old one."""
     from fastcompress.codec import load_codec
-    from fastcompress.errors import DataError, FormatError
     from fastcompress.models.gpt import GPTConfig
     from fastcompress.training.config import TrainConfig
+    from fastcompress.training.run_directory import RunDirectory
 
-    path = directory / "config.json"
-    try:
-        stored = json.loads(path.read_bytes())
-        model, train = dict(stored["model"]), dict(stored["train"])
-    except FileNotFoundError:
-        raise DataError(f"{directory}: holds no run to resume; start one without --resume") from None
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: not a run's settings ({error}); choose another --run-dir") from error
+    run = RunDirectory(directory)
+    stored = run.read_config()
+    model, train = stored["model"], stored["train"]
+    codec = load_codec(run.codec)
+    run.check_codec(codec)
     if any(name in given for name in _HORIZONS):
         train |= dict.fromkeys(_HORIZONS)
     model |= {name: given[name] for name in _MODEL_FIELDS if name in given}
     train |= {name: given[name] for name in _TRAIN_FIELDS if name in given}
-    return load_codec(directory / "codec.json"), GPTConfig.from_json(model), TrainConfig.from_json(train)
+    return codec, GPTConfig.from_json(model), TrainConfig.from_json(train)
 
 
 def _refuse_existing_run(directory: Path) -> None:
-    """Before data.json is written: the trainer would refuse only after."""
+    """Before the text is read: the trainer would refuse only after."""
     from fastcompress.errors import OutputError
 
     if (directory / "config.json").exists():
@@ -179,13 +176,14 @@ def _train(
         config,
         directory,
         resume=resume,
+        on_ready=None if resume else lambda: data.save(directory),
         on_metrics=show,
         progress=True,
     )
 
 
 def _show(result: TrainResult, directory: Path, codec: Codec, as_json: bool) -> None:
-    best = min((entry["validation_bits_per_byte"] for entry in result.curve), default=None)
+    best = result.best_bits_per_byte
     num_parameters = sum(parameter.numel() for parameter in result.model.parameters())
     summary = {
         "run_directory": str(directory),

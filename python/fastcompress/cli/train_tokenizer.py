@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastcompress.cli.inputs import corpus_options, file_documents, need_one, read_corpus
-from fastcompress.cli.output import count, json_option, progress_bar, show_result
+from fastcompress.cli.output import check_output, count, json_option, progress_bar, show_result
 
 if TYPE_CHECKING:
     from fastcompress.bpe import BPE
+    from fastcompress.data.corpora import Document
 
 
 @click.command(
@@ -44,15 +45,17 @@ def train_tokenizer(
     FILES are text files, JSON lines or folders; - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
+    check_output(output)
     from fastcompress.codec import BPECodec, save_codec
 
     documents = (
-        read_corpus(corpus, text_key, max_bytes).contents("train")
+        read_corpus(corpus, text_key, max_bytes).split("train")
         if corpus
         else file_documents(files, text_key, max_bytes)
     )
     tokenizer, num_bytes = _learn(
         documents,
+        ", ".join(files),
         vocab_size=vocab_size,
         pattern=pattern,
         special_tokens=special_tokens,
@@ -74,9 +77,10 @@ def train_tokenizer(
     show_result(result, text, as_json)
 
 
-def _learn(documents: Iterable[bytes], *, vocab_size: int, **settings: Any) -> tuple[BPE, int]:
+def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **settings: Any) -> tuple[BPE, int]:
     """The tokenizer, and the bytes it was trained on; `settings` are BPE.train's. Shows progress."""
     from fastcompress.bpe import BPE
+    from fastcompress.errors import DataError
 
     num_bytes = num_done = 0
 
@@ -84,9 +88,11 @@ def _learn(documents: Iterable[bytes], *, vocab_size: int, **settings: Any) -> t
         nonlocal num_bytes
         with progress_bar("reading") as advance:
             for document in documents:
-                num_bytes += len(document)
-                advance(len(document))
-                yield document
+                num_bytes += len(document.data)
+                advance(len(document.data))
+                yield document.data
+        if not num_bytes:
+            raise DataError(f"{name}: empty, so there is nothing to learn from; give text")
 
     with progress_bar("merging", vocab_size - 256, "merge") as advance:
 

@@ -3,14 +3,17 @@
 How a corpus is divided:
 
 - By document: the SHA-256 of its bytes decides, so the same text lands in the same split whatever its name,
-  its order and its company. As a number in [0, 1), the hash is below 0.05 for test, below 0.10 for
-  validation, else train.
+  its order, its company and what a limit cuts off it. As a number in [0, 1), the hash is below 0.05 for test,
+  below 0.10 for validation, else train.
 - A corpus too small to fill every split so gets one document moved: with two documents or more train and
   validation are never empty, with three or more test is not. The document with the smallest hash moves, out
   of the split that holds most.
 - One document alone is cut: its last 10 % (from a UTF-8 character border) is validation; there is no test.
-- A folder of JSON-lines files whose names say train, val (valid, validation, dev) or test is divided already,
-  and that is kept; without validation files, the hash takes the validation documents out of train.
+- A folder is divided already when the names of its files (JSON lines, or text: .txt, .text, .raw, .tokens or
+  no ending, compressed or not) speak of two or more of train, val (valid, validation, dev) and test, as in
+  "wiki.valid.txt" and "code-train-00.jsonl.xz". That is kept, and files that name no split are left out and
+  counted; where no file says train, they are the training text. Without validation files, validation is taken
+  out of train by the hash, or by the cut when train is one document.
 
 Documents that are empty are left out (nothing to predict), and so are repeats of an earlier one, byte for
 byte; between splits the one in test stays, else the one in validation: nothing held out is trained on.
@@ -22,7 +25,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -42,6 +45,8 @@ _SPLIT_WORDS = {
     "train": "train", "val": "validation", "valid": "validation", "validation": "validation",
     "dev": "validation", "test": "test",
 }  # fmt: skip
+# Of other files only these declare a split by name: "test_cli.py" in a folder of programs is no test split.
+_TEXT_SUFFIXES = {".txt", ".text", ".raw", ".tokens"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Corpus:
 
     Attributes:
         num_empty, num_repeats: documents left out because they were empty, or equal to another one.
+        num_undeclared: files left out because their names speak of no split, but those of others do.
         is_single: the corpus was one document, cut into train and validation.
     """
 
@@ -59,6 +65,7 @@ class Corpus:
     test: tuple[Document, ...]
     num_empty: int = 0
     num_repeats: int = 0
+    num_undeclared: int = 0
     is_single: bool = False
 
     @cached_property
@@ -100,8 +107,8 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
         spec: "python-docs", "python-source", "tiny-shakespeare", or a path: a file (one document), JSON lines
             (.jsonl, .jsonl.gz, .jsonl.xz), or a folder of both, hidden files left out.
         text_key: where the text is in a row of JSON lines.
-        max_bytes: stop before the document that would exceed this many bytes in all (in a folder that is
-            divided already: in each split); a first document larger than that is cut at a character border.
+        max_bytes: take this many bytes from the front (in a folder that is divided already: of each split),
+            the last document cut at a character border.
 
     The corpora named python-* differ between releases of Python; the fingerprint tells.
     Raises DataError naming the path and the remedy: nothing there, not readable, no text, a bad line.
@@ -130,21 +137,25 @@ def _load_folder(root: Path, text_key: str, max_bytes: int | None) -> Corpus:
         raise DataError(f"{root}: holds token shards, not text; name the text, or train with --shards {root}")
     name = root.resolve().name
     declared = [_declared_split(path) for path in paths]
-    if None in declared or len(set(declared)) < 2 or "train" not in declared:
+    named = set(declared) - {None}
+    if len(named) < 2 or (None not in declared and "train" not in named):
         return split_documents(name, take_bytes(sources.folder(root, paths, text_key), max_bytes))
+    if "train" not in named:
+        declared = [split or "train" for split in declared]
     pairs: list[tuple[str | None, Document]] = []
     for split in reversed(SPLITS):  # Of repeated documents the first stays: better held out than trained on.
         chosen = [path for path, its in zip(paths, declared, strict=True) if its == split]
         pairs += [(split, d) for d in take_bytes(sources.folder(root, chosen, text_key), max_bytes)]
-    return _make_corpus(name, pairs)
+    return replace(_make_corpus(name, pairs), num_undeclared=declared.count(None))
 
 
 def _declared_split(path: Path) -> str | None:
-    """The one split that a JSON-lines file's name speaks of, "train" for code-train-00.jsonl.xz, or None."""
-    if not sources.is_json_lines(path):
+    """The one split that a file's name speaks of, "train" for code-train-00.jsonl.xz, or None."""
+    name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
+    _, dot, suffix = name.rpartition(".")
+    if not (sources.is_json_lines(path) or dot + suffix in _TEXT_SUFFIXES or not dot or suffix in _SPLIT_WORDS):
         return None
-    words = re.split(r"[^a-z]+", path.name.partition(".jsonl")[0].lower())
-    found = {_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS}
+    found = {_SPLIT_WORDS[word] for word in re.split(r"[^a-z]+", name) if word in _SPLIT_WORDS}
     return found.pop() if len(found) == 1 else None
 
 
@@ -153,7 +164,7 @@ def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> 
     kept: dict[bytes, tuple[str | None, Document]] = {}
     num_empty = num_repeats = 0
     for split, document in declared:
-        digest = hashlib.sha256(document.data).digest()
+        digest = document.whole_sha256 or hashlib.sha256(document.data).digest()
         if not document.data:
             num_empty += 1
         elif digest not in kept:
@@ -161,23 +172,34 @@ def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> 
         else:
             num_repeats += 1
     if not kept:
-        what = f"{num_empty} empty documents" if num_empty else "no documents"
+        what = "no documents"
+        if num_empty:
+            what = "1 empty document" if num_empty == 1 else f"{num_empty} empty documents"
         raise DataError(f"{name}: holds {what}, nothing to train on; name a corpus with text in it")
     if len(kept) == 1:
         begin, end = _cut_single(name, next(iter(kept.values()))[1])
         return Corpus(name, (begin,), (end,), (), num_empty, num_repeats, is_single=True)
-    has_validation = any(split == "validation" for split, _ in kept.values())
     splits: dict[str, dict[bytes, Document]] = {split: {} for split in SPLITS}
-    for digest, (split, document) in kept.items():
-        if split is None:
-            split = _split_by_hash(digest)
-        elif split == "train" and not has_validation and _split_by_hash(digest) == "validation":
-            split = "validation"
-        splits[split][digest] = document
     is_declared = any(split is not None for split, _ in kept.values())
-    _fill_empty_splits(splits, SPLITS[:2] if is_declared or len(kept) == 2 else SPLITS)
+    for digest, (split, document) in kept.items():
+        splits[split or _split_by_hash(digest)][digest] = document
+    if not is_declared:
+        _fill_empty_splits(splits, SPLITS[:2] if len(kept) == 2 else SPLITS)
+    elif not splits["validation"] and splits["train"]:
+        _take_validation(name, splits)
     train, validation, test = (tuple(splits[split].values()) for split in SPLITS)
     return Corpus(name, train, validation, test, num_empty, num_repeats)
+
+
+def _take_validation(name: str, splits: dict[str, dict[bytes, Document]]) -> None:
+    """Move validation documents out of train: those the hash says, at least one; of one document, its end."""
+    train = splits["train"]
+    if len(train) == 1:
+        [(digest, document)] = train.items()
+        train[digest], splits["validation"][digest] = _cut_single(name, document)
+        return
+    for digest in [d for d in train if _split_by_hash(d) == "validation"][: len(train) - 1] or [min(train)]:
+        splits["validation"][digest] = train.pop(digest)
 
 
 def _split_by_hash(digest: bytes) -> str:
@@ -198,28 +220,35 @@ def _cut_single(name: str, document: Document) -> tuple[Document, Document]:
     data = document.data
     if len(data) < 2:
         raise DataError(f"{name}: holds 1 byte, too few to keep some for validation; give more text")
-    cut = _character_border(data, max(1, len(data) * 9 // 10))
+    position = max(1, len(data) * 9 // 10)
+    cut = _character_border(data, position) or position
     return Document(f"{document.id}#train", data[:cut]), Document(f"{document.id}#validation", data[cut:])
 
 
 def _character_border(data: bytes, position: int) -> int:
-    """The last UTF-8 character border in [1, position]; `position` itself where none is near (not UTF-8)."""
-    for border in range(position, max(0, position - 4), -1):
-        if border == len(data) or data[border] & 0xC0 != 0x80:
-            return border
-    return position
+    """The last UTF-8 character border in [0, position]; `position` itself where none is near (not UTF-8)."""
+    near = range(position, max(-1, position - 4), -1)
+    return next((border for border in near if _is_border(data, border)), position)
+
+
+def _is_border(data: bytes, position: int) -> bool:
+    return position >= len(data) or data[position] & 0xC0 != 0x80
 
 
 def take_bytes(documents: Iterable[Document], max_bytes: int | None) -> Iterator[Document]:
-    """Whole documents from the front, at most `max_bytes` bytes of them (None: all).
+    """The documents from the front, up to `max_bytes` bytes in all (None: all), the last cut between characters.
 
-    A first document larger than that is cut at a character border.
+    Never without text where the documents have some: a first character longer than `max_bytes` stays whole.
     """
     taken = 0
     for document in documents:
-        if max_bytes is not None and taken + len(document.data) > max_bytes:
-            if taken == 0:
-                yield Document(document.id, document.data[: _character_border(document.data, max_bytes)])
+        data = document.data
+        if max_bytes is not None and taken + len(data) > max_bytes:
+            end = _character_border(data, max_bytes - taken)
+            if end == 0 and taken == 0:
+                end = next(border for border in range(1, 5) if border == 4 or _is_border(data, border))
+            if end:
+                yield Document(document.id, data[:end], hashlib.sha256(data).digest())
             return
-        taken += len(document.data)
+        taken += len(data)
         yield document

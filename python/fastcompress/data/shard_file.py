@@ -120,6 +120,14 @@ def token_dtype(vocab_size: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(f"<u{token_bytes(vocab_size)}")
 
 
+def payload_sha256(tokens: npt.NDArray[np.unsignedinteger], offsets: npt.NDArray[np.uint64]) -> bytes:
+    """The checksum that a file of these ids (of `token_dtype`) and document offsets has in its header."""
+    digest = hashlib.sha256(np.ascontiguousarray(tokens).data)
+    digest.update(bytes(-tokens.nbytes % 8))
+    digest.update(np.asarray(offsets, "<u8").tobytes())
+    return digest.digest()
+
+
 class ShardFileWriter:
     """Writes one shard file front to back, in memory that grows by 8 bytes a document.
 

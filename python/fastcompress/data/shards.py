@@ -7,16 +7,18 @@ FORMAT of a directory (one file's format: `fastcompress.data.shard_file`)::
     DIRECTORY/train/00001.shard       ...
     DIRECTORY/validation/00000.shard
 
-A split is written under a temporary name and renamed when complete: it is there whole or not at all.
+Splits are written under temporary names and renamed when complete: each is there whole or not at all.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,14 @@ import numpy as np
 
 from fastcompress.codec import Codec, load_codec, save_codec
 from fastcompress.data.encode import encode_documents
-from fastcompress.data.shard_file import ShardFile, ShardFileWriter, ShardHeader, token_dtype, write_header
+from fastcompress.data.shard_file import (
+    ShardFile,
+    ShardFileWriter,
+    ShardHeader,
+    payload_sha256,
+    token_dtype,
+    write_header,
+)
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 
 if TYPE_CHECKING:
@@ -62,26 +71,49 @@ def write_shards(
     Raises OutputError when the split exists or cannot be written, MismatchError when the directory holds
     splits of another codec, DataError when there is no document or the codec cannot spell one.
     """
+    _check_split(Path(directory), split, codec, overwrite)
+    _write(Path(directory), {split: documents}, [split], codec, shard_tokens, num_threads, progress)
+
+
+def write_splits(
+    directory: Path,
+    splits: Mapping[str, Iterable[bytes]],
+    codec: Codec,
+    *,
+    shard_tokens: int = SHARD_TOKENS,
+    num_threads: int | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Make `splits` all that `directory` holds: the splits of one corpus, written all or nothing.
+
+    Arguments and errors as in `write_shards`, but OutputError when the directory holds any split, and with
+    `overwrite` all its splits are replaced, also those of another codec or not in `splits`.
+    """
     directory = Path(directory)
-    if shard_tokens < 1:
-        raise ConfigError(f"shard_tokens is {shard_tokens}, must be at least 1")
-    _check_output(directory, split, codec, overwrite)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        temporary = directory / f".{split}.{secrets.token_hex(4)}.partial"
-        temporary.mkdir()
-        try:
-            _write_files(temporary, documents, codec, shard_tokens, num_threads, progress)
-            _put_in_place(temporary, directory, split, codec)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{directory}: cannot be written ({error.strerror}); choose another") from error
+    there = list_splits(directory)
+    if there and not overwrite:
+        raise OutputError(
+            f"{directory}: holds splits already ({', '.join(there)}); choose another directory or overwrite it "
+            "(--overwrite)"
+        )
+    old = sorted({*there, *splits})
+    for split in old:
+        _check_folder(directory, split, overwrite)
+    _write(directory, splits, old, codec, shard_tokens, num_threads, progress)
 
 
-def _check_output(directory: Path, split: str, codec: Codec, overwrite: bool) -> None:
+def _check_split(directory: Path, split: str, codec: Codec, overwrite: bool) -> None:
+    _check_folder(directory, split, overwrite)
+    if any(name != split for name in list_splits(directory)):
+        known = load_codec(directory / "codec.json")
+        if known.fingerprint != codec.fingerprint:
+            raise MismatchError(
+                f"{directory}: holds splits of codec {known.name}, not {codec.name}; choose another directory"
+            )
+
+
+def _check_folder(directory: Path, split: str, overwrite: bool) -> None:
     if not split.isidentifier():
         raise ConfigError(f"split name {split!r}: use letters, digits and underscores, such as 'train'")
     folder = directory / split
@@ -89,12 +121,41 @@ def _check_output(directory: Path, split: str, codec: Codec, overwrite: bool) ->
         raise OutputError(f"{folder}: exists; choose another directory or overwrite it (--overwrite)")
     if folder.exists() and not (folder.is_dir() and all(path.suffix == ".shard" for path in folder.iterdir())):
         raise OutputError(f"{folder}: is or holds something else than shards; choose another directory")
-    if any(name != split for name in list_splits(directory)):
-        known = load_codec(directory / "codec.json")
-        if known.fingerprint != codec.fingerprint:
-            raise MismatchError(
-                f"{directory}: holds splits of codec {known.name}, not {codec.name}; choose another directory"
-            )
+
+
+def _write(
+    directory: Path,
+    splits: Mapping[str, Iterable[bytes]],
+    old: Sequence[str],
+    codec: Codec,
+    shard_tokens: int,
+    num_threads: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Write `splits` beside those that are there, then put them in place of the splits `old`."""
+    if shard_tokens < 1:
+        raise ConfigError(f"shard_tokens is {shard_tokens}, must be at least 1")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary = directory / f".{secrets.token_hex(8)}.partial"
+        temporary.mkdir()
+        try:
+            for split, documents in splits.items():
+                (temporary / split).mkdir()
+                _write_files(temporary / split, documents, codec, shard_tokens, num_threads, progress)
+            save_codec(codec, temporary / "codec.json")
+            (temporary / ".old").mkdir()
+            for split in old:
+                if (directory / split).exists():
+                    os.replace(directory / split, temporary / ".old" / split)
+            for name in ("codec.json", *splits):
+                os.replace(temporary / name, directory / name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be written ({error.strerror}); choose another") from error
 
 
 def _write_files(
@@ -132,19 +193,6 @@ def _write_files(
         raise DataError("no documents to encode; give a split that holds at least one")
     for index, header in enumerate(headers):
         write_header(path_of(index), header, shard_index=index, num_shards=len(headers))
-
-
-def _put_in_place(temporary: Path, directory: Path, split: str, codec: Codec) -> None:
-    final = directory / split
-    if final.exists():
-        aside = temporary.with_suffix(".old")
-        os.replace(final, aside)
-        save_codec(codec, directory / "codec.json")
-        os.replace(temporary, final)
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        save_codec(codec, directory / "codec.json")
-        os.replace(temporary, final)
 
 
 def list_splits(directory: Path) -> list[str]:
@@ -253,6 +301,19 @@ class TokenDataset:
             num_bytes=num_bytes,
         )
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits: SHA-256 over the checksums of the shards' payloads, so of tokens and borders.
+
+        At once for shards; one pass for a dataset in memory, which counts as one shard. The same tokens cut
+        into other shards have another fingerprint.
+        """
+        digest = hashlib.sha256(b"fastcompress tokens, version 1\n")
+        checksums = [file.header.payload_sha256 for file in self._files]
+        for checksum in checksums or [payload_sha256(*segment) for segment in self._segments]:
+            digest.update(checksum)
+        return digest.hexdigest()
+
     def read(self, begin: int, end: int) -> npt.NDArray[np.uint32]:
         """Ids at positions [begin, end) of the stream, uint32[end - begin], copied.
 
@@ -280,9 +341,14 @@ class TokenDataset:
 
     def documents(self) -> Iterator[npt.NDArray[np.uint32]]:
         """The ids of each document in order, without its end-of-document id."""
+        for begin, end in self.document_ranges():
+            yield self.read(begin, end)
+
+    def document_ranges(self) -> Iterator[tuple[int, int]]:
+        """Where each document's ids are, [begin, end) in the stream, without its end-of-document id."""
         for (_, offsets), first in zip(self._segments, self._begins, strict=False):
             for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-                yield self.read(first + begin, first + end - 1)
+                yield first + begin, first + end - 1
 
     def _release_pages(self) -> None:
         self._num_reads += 1

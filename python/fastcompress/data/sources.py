@@ -29,19 +29,37 @@ _TIMEOUT_SECONDS = 30.0
 # Generated tables above this size (pydoc's topics, a prose corpus of its own, is one) are not source code.
 _LARGEST_SOURCE_BYTES = 1 << 18
 _NO_SOURCE_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
+# Endings of files that would be nonsense as text, and what to do with them.
+_FOREIGN = {
+    (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".7z", ".rar"): "unpack it",
+    (".zst", ".bz2", ".lz4", ".br"): "decompress it (only .gz and .xz are read as they are)",
+    (".parquet", ".arrow", ".feather", ".orc", ".avro"): "write its text as JSON lines",
+    (".npy", ".npz", ".safetensors", ".pt", ".pth", ".pickle", ".pkl"): "name the text it was made of",
+    (".shard",): "name the text, or train with --shards and the folder that encode wrote",
+}
 _SITE_FILES = ("sitecustomize.py", "usercustomize.py", "_sysconfigdata")
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text, or any other byte string, and where it comes from (for people; no fingerprint counts it)."""
+    """One text, or any other byte string, and where it comes from (for people; no fingerprint counts it).
+
+    `whole_sha256`: of the document this one is the beginning of; None: it is whole.
+    """
 
     id: str
     data: bytes
+    whole_sha256: bytes | None = None
 
 
 def python_docs() -> Iterator[Document]:
-    """The prose of CPython's built-in help (`help("topics")`), one document a topic, about 0.5 MB."""
+    """The prose of CPython's built-in help (`help("topics")`) in parts of about 1,500 bytes, 0.3 MB in all.
+
+    A topic is cut between paragraphs into the documents "topic#00", "topic#01" ...: whole, the largest alone
+    would hold a seventh of the text. A paragraph of more than 24 bytes that stood before is left out, line
+    breaks and indents apart (topics quote each other at length), and so are tables, whose rulers are alike:
+    otherwise much of what is held out would be trained on, too.
+    """
     try:
         from pydoc_data.topics import topics
     except ImportError:
@@ -49,8 +67,23 @@ def python_docs() -> Iterator[Document]:
             "python-docs: this Python comes without pydoc_data; install its full standard library "
             "(Debian: libpython3-stdlib), or name a file"
         ) from None
+    part_bytes, short_bytes = 1500, 24
+    seen: set[bytes] = set()
     for name in sorted(topics):
-        yield Document(name, topics[name].encode())
+        parts: list[bytes] = []
+        for paragraph in topics[name].encode().split(b"\n\n"):
+            words = b" ".join(paragraph.split())
+            if not words or words in seen or words.startswith(b"+--"):
+                continue
+            if len(words) > short_bytes:
+                seen.add(words)
+            paragraph = paragraph.strip(b"\n")
+            if parts and len(parts[-1]) + 2 + len(paragraph) < part_bytes:
+                parts[-1] += b"\n\n" + paragraph
+            else:
+                parts.append(paragraph)
+        for number, part in enumerate(parts):
+            yield Document(f"{name}#{number:02}", part + b"\n")
 
 
 def python_source() -> Iterator[Document]:
@@ -125,18 +158,35 @@ def _download_tiny_shakespeare(cached: Path) -> bytes:
 
 
 def path_documents(path: Path, text_key: str = "text") -> Iterator[Document]:
-    """The documents of a path: a folder's files, the rows of JSON lines, any other file whole, as it is."""
+    """The documents of a path: a folder's files, the rows of JSON lines, any other file whole, as it is.
+
+    Files that end in .gz or .xz are decompressed. DataError for files whose names say that they are no text:
+    archives, other compressions, tables, arrays, shards.
+    """
     if path.is_dir():
         yield from folder(path, folder_files(path), text_key)
-    elif is_json_lines(path):
-        yield from json_lines(path, text_key)
     else:
-        yield Document(path.name, _read_bytes(path))
+        yield from _file_documents(path, path.name, text_key)
+
+
+def _file_documents(path: Path, document_id: str, text_key: str) -> Iterator[Document]:
+    name = path.name.lower()
+    for suffixes, remedy in _FOREIGN.items():
+        if name.endswith(suffixes):
+            raise DataError(f"{path}: is no text ({path.suffix}); {remedy}, or leave it out")
+    if is_json_lines(path):
+        yield from json_lines(path, text_key)
+    elif name.endswith((".gz", ".xz")):
+        with _reading(path), _open_lines(path) as file:
+            data = file.read()
+        yield Document(document_id, data)
+    else:
+        yield Document(document_id, _read_bytes(path))
 
 
 def is_json_lines(path: Path) -> bool:
     """By name: .jsonl, .jsonl.gz, .jsonl.xz."""
-    return path.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.xz"))
+    return path.name.lower().endswith((".jsonl", ".jsonl.gz", ".jsonl.xz"))
 
 
 def json_lines(path: Path, text_key: str) -> Iterator[Document]:
@@ -145,11 +195,17 @@ def json_lines(path: Path, text_key: str) -> Iterator[Document]:
     Lines end at "\\n" only; blank ones are skipped. DataError names the path, the line and what is wrong with
     it; FormatError: the compressed file is damaged.
     """
+    with _reading(path), _open_lines(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield _row_document(line, f"{path}: line {number}", f"{path.name}:{number}", text_key)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Errors of reading `path`, compressed or not, as this package's."""
     try:
-        with _open_lines(path) as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _row_document(line, f"{path}: line {number}", f"{path.name}:{number}", text_key)
+        yield
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise FormatError(f"{path}: damaged or truncated ({error}); get the file again") from error
     except OSError as error:
@@ -157,9 +213,9 @@ def json_lines(path: Path, text_key: str) -> Iterator[Document]:
 
 
 def _open_lines(path: Path) -> IO[bytes] | gzip.GzipFile | lzma.LZMAFile:
-    if path.suffix == ".xz":
+    if path.suffix.lower() == ".xz":
         return lzma.open(path, "rb")
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
     return path.open("rb")
 
@@ -189,12 +245,9 @@ def folder_files(root: Path) -> list[Path]:
 
 
 def folder(root: Path, paths: list[Path], text_key: str) -> Iterator[Document]:
-    """Documents of `paths`, files below `root`: JSON lines by row, every other file whole."""
+    """Documents of `paths`, files below `root`, each as `path_documents` reads it."""
     for path in paths:
-        if is_json_lines(path):
-            yield from json_lines(path, text_key)
-        else:
-            yield Document(path.relative_to(root).as_posix(), _read_bytes(path))
+        yield from _file_documents(path, path.relative_to(root).as_posix(), text_key)
 
 
 def _read_bytes(path: Path) -> bytes:

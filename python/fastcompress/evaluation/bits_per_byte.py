@@ -131,16 +131,17 @@ def evaluate(
     if num_bytes == 0:
         raise DataError("no bytes to evaluate on: all documents are empty")
     nats = symbol_nats(
-        model,
-        encoded,
-        end_of_document=codec.vocab_size,
-        stride=stride,
-        batch_size=batch_size,
-        device=device,
-        autocast=autocast,
-        progress=progress,
-    )  # float64[tokens + documents]
-    ends = np.cumsum([len(tokens) + 1 for tokens in encoded]) - 1  # int64[documents]: each end-of-document's place
+        model, encoded, end_of_document=codec.vocab_size, stride=stride, batch_size=batch_size, device=device,
+        autocast=autocast, progress=progress,
+    )  # fmt: skip  # float64[tokens + documents]
+    return _evaluation(nats, [len(tokens) for tokens in encoded], num_bytes, codec, model.context_length, stride)
+
+
+def _evaluation(
+    nats: NDArray[np.float64], lengths: Sequence[int], num_bytes: int, codec: Codec, context_length: int, stride: int
+) -> Evaluation:
+    """The figures of ``nats float64[sum(lengths) + documents]``: every document's tokens, then its end."""
+    ends = np.cumsum([length + 1 for length in lengths]) - 1  # int64[documents]: each end-of-document's place
     total = float(nats.sum())
     return Evaluation(
         bits_per_byte=bits_per_byte(total, num_bytes),
@@ -148,10 +149,10 @@ def evaluate(
         perplexity_per_token=math.exp(min(total / len(nats), 700.0)),  # 700: the last exponent a float64 holds
         nats=total,
         num_bytes=num_bytes,
-        num_tokens=len(nats) - len(documents),
-        num_documents=len(documents),
+        num_tokens=len(nats) - len(lengths),
+        num_documents=len(lengths),
         is_exact=codec.unambiguous,
-        context_length=model.context_length,
+        context_length=context_length,
         stride=stride,
     )
 

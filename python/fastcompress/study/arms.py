@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from fastcompress.bpe import BPE
@@ -21,11 +22,15 @@ Preset = Literal["workshop", "modern"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One tokenization. ``make_codec`` may look at the corpus's training split only, but for `character_codec`."""
+    """One tokenization. ``make_codec`` may look at the corpus's training split only, but for `character_codec`.
+
+    name: also its folder's name. label: for people. note: what a reader of its figures should know.
+    """
 
     name: str
     label: str
     make_codec: Callable[[Corpus], Codec]
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,9 @@ class Study:
     training_flops: what each arm may spend, counted as `evaluation.flops` counts.
     model: overrides of the preset, the same for every arm (``vocab_size`` comes from the codec).
     training: fields of ``TrainConfig`` apart from horizon, seed and device.
+    tuning: how ``model`` and ``training`` were chosen, a sentence for the report.
+
+    Raises ConfigError when there is no arm, two share a name, or a name cannot be a folder's.
     """
 
     name: str
@@ -47,6 +55,19 @@ class Study:
     evaluated_split: str = "validation"
     prompt: str
     sample_bytes: int = 400
+    tuning: str = "How they were chosen is not recorded."
+
+    def __post_init__(self) -> None:
+        names = [arm.name for arm in self.arms]
+        if not names:
+            raise ConfigError(f"study {self.name}: has no arms; give at least one")
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError(f"study {self.name}: two arms are named {name!r}; give each a name of its own")
+            if name in ("", ".", "..") or Path(name).name != name:
+                raise ConfigError(
+                    f"study {self.name}: the arm name {name!r} cannot be a folder's; use letters and digits"
+                )
 
 
 def character_codec(corpus: Corpus) -> Codec:
@@ -68,7 +89,13 @@ def bpe_arm(vocab_size: int, pattern: str = "cl100k") -> Arm:
 
 
 BYTES = Arm(name="byte", label="Bytes", make_codec=lambda corpus: ByteCodec())
-CHARACTERS = Arm(name="char", label="Characters", make_codec=character_codec)
+CHARACTERS = Arm(
+    name="char",
+    label="Characters",
+    make_codec=character_codec,
+    note="The alphabet is the whole corpus's: this arm knows beforehand which characters the held-out text holds, "
+    "those that the training text lacks included. The other arms know nothing of the held-out text.",
+)
 
 STUDIES = {
     study.name: study
@@ -90,6 +117,8 @@ STUDIES = {
                 "eval_bytes": 1 << 14,
             },
             prompt="The ",
+            tuning="Batch size, learning rate and warm-up were tuned on this same text, for all arms together, in a "
+            "few runs (benchmarks/LOG.md).",
         ),
         # The workshop's sizes: 6 layers x 384, context 256, 64 sequences a step. The budget is 5,000 steps of its
         # 65-character model: 80 passes over one megabyte, which dropout and the best checkpoint make harmless.
@@ -110,6 +139,7 @@ STUDIES = {
                 "eval_bytes": None,
             },
             prompt="ROMEO:\n",
+            tuning="Every arm has the sizes of the workshop's character model; no tuning is on record.",
         ),
     )
 }

@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fastcompress.errors import FastcompressError, FormatError, OutputError
+from fastcompress._files import write_atomically
+from fastcompress.errors import DataError, FastcompressError, FormatError, OutputError
 from fastcompress.study.page import render_page
 
 FORMAT, VERSION = "fastcompress-study", 1
@@ -38,11 +38,14 @@ def _all(leaf: str, *names: str) -> dict[str, Any]:
     return dict.fromkeys(names, leaf)
 
 
+# A key that ends in "?" may be missing, since the first reports lacked it.
 _SPLIT = _all(_COUNT, "documents", "bytes")
+_MACHINE = {**_all(_TEXT, "device", "device_name", "python", "torch"), "num_threads": _COUNT}
 _EVALUATION = {
     **_all(_NUMBER, "bits_per_byte", "bits_per_byte_text", "perplexity_per_token"),
     **_all(_COUNT, "num_bytes", "num_tokens", "num_documents", "stride", "context_length"),
     "is_exact": _FLAG,
+    "precision?": _TEXT,
 }
 _ARM = {
     **_all(_TEXT, "name", "label", "prompt", "sample"),
@@ -59,14 +62,19 @@ _ARM = {
             **_all(_NUMBER, "flops", "seconds", "train_bits_per_byte", "validation_bits_per_byte"),
         }
     ],
+    "curve_evaluation?": {**_all(_COUNT, "num_bytes", "num_documents", "stride"), "precision": _TEXT},
     "notes": [_TEXT],
+    "machine?": _MACHINE,
+    "finished?": _TEXT,
+    "wall_seconds?": _NUMBER,
 }
 SCHEMA: dict[str, Any] = {
     **_all(_TEXT, "name", "created", "package_version", "command", "evaluated_split"),
     "seed": _COUNT,
-    "machine": {**_all(_TEXT, "device", "device_name", "python", "torch"), "num_threads": _COUNT},
+    "machine": _MACHINE,
     "corpus": {"name": _TEXT, "fingerprint": _TEXT, "splits": {"train": _SPLIT}},
     "budget": {"training_flops": _NUMBER},
+    "tuning?": _TEXT,
     "wall_seconds": _NUMBER,
     "arms": [_ARM],
 }
@@ -94,21 +102,37 @@ def validate(study: object, *, source: str = "study report") -> None:
     _check(study["corpus"]["splits"], {study["evaluated_split"]: _SPLIT}, "corpus.splits", source)
 
 
-def _check(value: object, schema: dict[str, Any] | list[Any] | str, where: str, source: str) -> None:
-    """Compare one value with its part of the schema; ``where`` is its path, such as ``arms[2].codec``."""
+def validate_arm(arm: object, *, source: str) -> None:
+    """Check one arm as this version's runner writes it: nothing may be missing.
+
+    Raises:
+        FormatError: naming ``source`` and the key that is missing or has a value of the wrong type.
+    """
+    _check(arm, _ARM, "entry", source, whole=True)
+
+
+def _check(
+    value: object, schema: dict[str, Any] | list[Any] | str, where: str, source: str, *, whole: bool = False
+) -> None:
+    """Compare one value with its part of the schema; ``where`` is its path, such as ``arms[2].codec``.
+
+    whole: keys that older reports may lack must be there, too.
+    """
     if isinstance(schema, dict):
         if not isinstance(value, Mapping):
             raise FormatError(f"{source}: '{where}' must be an object, not {type(value).__name__}; run the study again")
-        for key, inner in schema.items():
+        for name, inner in schema.items():
+            key = name.removesuffix("?")
             path = f"{where}.{key}" if where else key
-            if key not in value:
+            if key in value:
+                _check(value[key], inner, path, source, whole=whole)
+            elif whole or key == name:
                 raise FormatError(f"{source}: the key '{path}' is missing; run the study again to write it whole")
-            _check(value[key], inner, path, source)
     elif isinstance(schema, list):
         if not isinstance(value, (list, tuple)):
             raise FormatError(f"{source}: '{where}' must be a list, not {type(value).__name__}; run the study again")
         for i, item in enumerate(value):
-            _check(item, schema[0], f"{where}[{i}]", source)
+            _check(item, schema[0], f"{where}[{i}]", source, whole=whole)
     elif not _LEAVES[schema](value):
         raise FormatError(f"{source}: '{where}' must be {schema}, not {str(value)[:40]!r}; run the study again")
 
@@ -132,9 +156,9 @@ def write_report(study: Mapping[str, Any], directory: Path | str) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{directory}: cannot make the report's folder ({error.strerror}); choose another") from error
-    _replace(directory / "report.json", text)
+    write_atomically(directory / "report.json", text.encode())
     path = directory / "report.html"
-    _replace(path, page)
+    write_atomically(path, page.encode())
     return path
 
 
@@ -142,13 +166,14 @@ def load_report(path: Path | str) -> dict[str, Any]:
     """The study that ``write_report`` saved, checked; numbers that were not finite come back as None.
 
     Raises:
-        FormatError: no such file, not JSON, or not a version 1 study report.
+        DataError: no such file, or it cannot be read.
+        FormatError: not JSON, or not a version 1 study report.
     """
     path = Path(path)
     try:
         study = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FormatError(f"{path}: cannot be read ({error.strerror}); give the report.json of a study") from error
+        raise DataError(f"{path}: cannot be read ({error.strerror}); give the report.json of a study") from error
     except (ValueError, RecursionError) as error:  # bad UTF-8, bad JSON
         raise FormatError(f"{path}: not JSON ({error}); give the report.json of a study") from error
     validate(study, source=str(path))
@@ -166,17 +191,6 @@ def _without_nan(value: Any) -> Any:
     return value
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write ``text`` beside ``path`` and rename it, so that a reader never finds half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another folder") from error
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Render a saved report's page beside it, ``report.html`` for ``report.json``; return the exit status."""
     parser = argparse.ArgumentParser(
@@ -187,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         study = load_report(path)
         page = path.with_suffix(".html")
-        _replace(page, render_page(study))
+        write_atomically(page, render_page(study).encode())
     except FastcompressError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

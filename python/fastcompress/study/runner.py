@@ -3,20 +3,19 @@
 Output folder:
 
     report.html, report.json        what came out
-    arms/<arm>/result.json          an arm's part of the report, written when the arm is done
+    arms/study.json                 every setting, so that another study in the same folder is refused (``folder.py``)
+    arms/<arm>/result.json          what the arm is made from; once it is done, its part of the report
     arms/<arm>/tokens/              its shards
-    arms/<arm>/run/                 its training run, as `fastcompress train` leaves it (`generate` and `eval` read it)
+    arms/<arm>/run/                 its training run: `fastcompress generate` reads it as it is, `fastcompress eval` too
+                                    if it is told the text (``--corpus``), which a study does not write there
 
 A study that was stopped goes on where it was when run again with the same settings: finished arms are taken from their
-result.json, an unfinished one resumes from its last checkpoint.
+result.json, an unfinished one resumes from its last checkpoint. Run again when complete, it writes the same report.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-import hashlib
-import json
 import platform
 import sys
 import time
@@ -26,19 +25,19 @@ from typing import Any
 import torch
 
 from fastcompress import __version__
-from fastcompress._files import write_atomically
 from fastcompress.codec import Codec, bigram_coverage
 from fastcompress.data.corpora import Corpus, load_corpus
 from fastcompress.data.shards import TokenDataset, write_shards
-from fastcompress.errors import OutputError
 from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.study.arms import Arm, Study, find_study
+from fastcompress.study.folder import ArmRecord, arm_settings, claim, study_settings
 from fastcompress.study.report import FORMAT, VERSION, write_report
+from fastcompress.training.batches import first_documents
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.device import choose_device
+from fastcompress.training.device import capability_of, choose_device, choose_precision
 from fastcompress.training.loop import TrainResult, train
 
 
@@ -48,79 +47,94 @@ def run_study(name: str | Study, output: Path, *, seed: int = 0, device: str = "
     seed: of weights, batches, dropout and samples. device: as in TrainConfig. progress: print a line for each stage
     and show bars.
 
-    Raises ConfigError for an unknown study, OutputError when ``output`` cannot be written or holds another study.
+    Raises ConfigError for an unknown study, OutputError when ``output`` cannot be written or holds another study or
+    arms made otherwise, FormatError when what it holds is damaged.
     """
     study = find_study(name) if isinstance(name, str) else name
-    begin = time.perf_counter()
     corpus = load_corpus(study.corpus)
     directory = Path(output)
-    _claim(directory, study, corpus, seed)
+    settings = study_settings(study, corpus, seed, choose_device(device).type)
+    claim(directory, settings)
     splits = ", ".join(f"{split} {corpus.num_bytes(split):,} bytes" for split in ("train", study.evaluated_split))
     _say(f"{study.name}: {corpus.name} ({splits}), {study.training_flops:.2g} training FLOPs an arm", progress)
     arms = []
     for number, arm in enumerate(study.arms, start=1):
         _say(f"[{number}/{len(study.arms)}] {arm.label}", progress)
-        arms.append(_run_arm(study, arm, corpus, directory / "arms" / arm.name, seed, device, progress))
+        since = time.perf_counter()
+        codec = arm.make_codec(corpus)
+        made_from = arm_settings(settings, arm, codec)
+        record = ArmRecord.open(directory / "arms" / arm.name / "result.json", made_from, since)
+        arms.append(record.entry or _run_arm(study, arm, codec, corpus, record, seed, device, progress))
         scored = arms[-1]["evaluation"]
         _say(
             f"    {scored['bits_per_byte']:.4f} bits per byte, {arms[-1]['bytes_per_token']:.2f} bytes a token",
             progress,
         )
-    report = {
+    return write_report(_report(study, corpus, arms, seed), directory)
+
+
+def _report(study: Study, corpus: Corpus, arms: list[dict[str, Any]], seed: int) -> dict[str, Any]:
+    """A function of the finished arms alone: the date is the last one's, the time is the sum of theirs."""
+    newest = max(arms, key=lambda arm: str(arm["finished"]))
+    return {
         "format": FORMAT,
         "version": VERSION,
         "name": study.name,
-        "created": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "created": newest["finished"],
         "package_version": __version__,
         "command": f"fastcompress study {study.name}" + (f" --seed {seed}" if seed else ""),
         "seed": seed,
-        "machine": describe_machine(device),
+        "machine": newest["machine"],
         "corpus": _describe_corpus(corpus),
         "budget": {"training_flops": study.training_flops},
+        "tuning": study.tuning,
         "evaluated_split": study.evaluated_split,
-        "wall_seconds": time.perf_counter() - begin,
+        "wall_seconds": sum(arm["wall_seconds"] for arm in arms),
         "arms": arms,
     }
-    return write_report(report, directory)
 
 
 def _run_arm(
-    study: Study, arm: Arm, corpus: Corpus, directory: Path, seed: int, device: str, progress: bool
+    study: Study, arm: Arm, codec: Codec, corpus: Corpus, record: ArmRecord, seed: int, device: str, progress: bool
 ) -> dict[str, Any]:
-    """An arm's entry of report.json, from its result.json when the arm was finished before."""
-    result_path = directory / "result.json"
-    if result_path.exists():
-        finished: dict[str, Any] = json.loads(result_path.read_bytes())
-        return finished
-    codec = arm.make_codec(corpus)
-    write_shards(directory / "tokens", "train", corpus.contents("train"), codec, overwrite=True)
-    tokens = TokenDataset.open(directory / "tokens", "train", codec=codec)
-    make_config = GPTConfig.workshop if study.preset == "workshop" else GPTConfig.modern
-    model_config = make_config(vocab_size=codec.vocab_size + 1, **study.model)
-    training = TrainConfig(flops=study.training_flops, seed=seed, device=device, **study.training)
-    held_out = corpus.contents(study.evaluated_split)
-    result = train(
-        model_config,
-        codec,
-        tokens,
-        held_out,
-        training,
-        directory / "run",
-        resume=(directory / "run").exists(),
-        progress=progress,
-    )
-    entry = {
-        "name": arm.name,
-        "label": arm.label,
-        **_describe_model(study, result.model, codec, tokens),
-        **_describe_training(result, tokens),
-        "evaluation": dataclasses.asdict(evaluate(result.model, codec, held_out)),
-        "prompt": study.prompt,
-        "sample": _sample(study, result.model, codec, tokens, seed),
-        "notes": _notes(tokens),
-    }
-    write_atomically(result_path, json.dumps(entry, indent=1).encode())
-    return entry
+    """Makes an arm, or goes on making it, and returns its entry of report.json, which is then in ``record``, too."""
+    record.keep_time()
+    try:
+        tokens_directory, run_directory = (record.path.with_name(name) for name in ("tokens", "run"))
+        write_shards(tokens_directory, "train", corpus.contents("train"), codec, overwrite=True)
+        tokens = TokenDataset.open(tokens_directory, "train", codec=codec)
+        make_config = GPTConfig.workshop if study.preset == "workshop" else GPTConfig.modern
+        model_config = make_config(vocab_size=codec.vocab_size + 1, **study.model)
+        training = TrainConfig(flops=study.training_flops, seed=seed, device=device, **study.training)
+        held_out = corpus.contents(study.evaluated_split)
+        result = train(
+            model_config,
+            codec,
+            tokens,
+            held_out,
+            training,
+            run_directory,
+            resume=(run_directory / "config.json").exists(),
+            on_metrics=lambda metrics: record.keep_time() if metrics["event"] == "eval" else None,
+            progress=progress,
+        )
+        entry = {
+            "name": arm.name,
+            "label": arm.label,
+            **_describe_model(study, result.model, codec, tokens),
+            **_describe_training(result, tokens),
+            "curve_evaluation": _describe_curve(training, model_config, held_out),
+            "evaluation": {**evaluate(result.model, codec, held_out).to_json(), "precision": "float32"},
+            "prompt": study.prompt,
+            "sample": _sample(study, result.model, codec, tokens, seed),
+            "notes": [*_notes(tokens), *([arm.note] if arm.note else [])],
+            "machine": describe_machine(device),
+            "finished": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+    except BaseException:  # Ctrl-C above all: the time was spent all the same
+        record.keep_time()
+        raise
+    return record.finish(entry)
 
 
 def _describe_model(study: Study, model: GPT, codec: Codec, tokens: TokenDataset) -> dict[str, Any]:
@@ -146,7 +160,7 @@ def _describe_model(study: Study, model: GPT, codec: Codec, tokens: TokenDataset
             "heads": config.num_heads,
         },
         "flops_per_token": flops,
-        "flops_per_byte": flops / bytes_per_token,
+        "flops_per_byte": flops * tokens.num_tokens / tokens.num_bytes,  # ends of documents are trained on, too
     }
 
 
@@ -161,6 +175,18 @@ def _describe_training(result: TrainResult, tokens: TokenDataset) -> dict[str, A
         "tokens_per_second": result.tokens_per_second,
         "train_seconds": result.seconds,
         "curve": result.curve,
+    }
+
+
+def _describe_curve(training: TrainConfig, model: GPTConfig, held_out: list[bytes]) -> dict[str, Any]:
+    """How the curve, and the choice of the best checkpoint, were measured: quicker than the final figure."""
+    sample = first_documents(held_out, training.eval_bytes)
+    device = choose_device(training.device)
+    return {
+        "num_bytes": sum(len(document) for document in sample),
+        "num_documents": len(sample),
+        "stride": model.context_length,
+        "precision": choose_precision(training.precision, device.type, capability_of(device)),
     }
 
 
@@ -211,29 +237,6 @@ def _describe_corpus(corpus: Corpus) -> dict[str, Any]:
             for split in ("train", "validation", "test")
         },
     }
-
-
-def _claim(directory: Path, study: Study, corpus: Corpus, seed: int) -> None:
-    """Marks the folder as this study's, or checks that it is, so that no stale arm enters a report."""
-    settings = {
-        "study": study.name,
-        "corpus": corpus.fingerprint,
-        "seed": seed,
-        "settings": repr(
-            [study.preset, study.training_flops, study.model, study.training, [a.name for a in study.arms]]
-        ),
-        "version": __version__,
-    }
-    mark = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest().encode()
-    path = directory / "arms" / "study.sha256"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{directory}: cannot be written ({error.strerror}); choose another --output") from error
-    if path.exists() and path.read_bytes() != mark:
-        raise OutputError(f"{directory} holds a study with other settings; choose another --output or delete it")
-    if not path.exists():
-        write_atomically(path, mark)
 
 
 def _say(line: str, enabled: bool) -> None:

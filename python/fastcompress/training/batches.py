@@ -9,6 +9,7 @@ from types import TracebackType
 import torch
 from torch import Tensor
 
+from fastcompress.data.corpora import Document, take_bytes
 from fastcompress.data.loader import TokenLoader
 
 Batch = tuple[Tensor, Tensor]  # inputs, targets: int64[B, T]
@@ -50,31 +51,5 @@ class BatchFeed:
 
 
 def first_documents(documents: Sequence[bytes], max_bytes: int | None) -> list[bytes]:
-    """The first documents up to ``max_bytes`` in all, the last one cut between two characters (if it is UTF-8).
-
-    Not without text where the documents have some: a first character longer than ``max_bytes`` is kept whole.
-    """
-    if max_bytes is None:
-        return list(documents)
-    kept: list[bytes] = []
-    room = max_bytes
-    for data in documents:
-        if len(data) > room:
-            end = _last_border(data, room)
-            if end == 0 and not any(kept):
-                end = next(border for border in range(1, 5) if border == 4 or _is_border(data, border))
-            kept += [data[:end]] if end else []
-            break
-        kept.append(data)
-        room -= len(data)
-    return kept
-
-
-def _last_border(data: bytes, position: int) -> int:
-    """The last border of UTF-8 characters up to ``position``, or ``position`` where there is none near."""
-    near = range(position, max(-1, position - 4), -1)
-    return next((border for border in near if _is_border(data, border)), position)
-
-
-def _is_border(data: bytes, position: int) -> bool:
-    return position >= len(data) or data[position] & 0xC0 != 0x80
+    """The first documents up to ``max_bytes`` in all, by the rule of ``take_bytes``: the last one may be cut."""
+    return [document.data for document in take_bytes((Document("", data) for data in documents), max_bytes)]

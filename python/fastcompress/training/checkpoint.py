@@ -6,15 +6,12 @@ object (model and training configuration, codec fingerprint, where the run stand
 is stored once, under the embedding's name. ``best.safetensors`` holds the model's tensors only;
 ``last.safetensors`` all that a resumed run needs. No pickle, so loading a stranger's checkpoint runs no code.
 
-Writing is all or nothing: a temporary file beside the target, then a rename.
+Writing is all or nothing: a temporary file beside the target, on disk before it is renamed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from fastcompress._files import replacing
 from fastcompress.codec import Codec, load_codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.gpt import GPT, GPTConfig
@@ -60,20 +58,15 @@ class Run:
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Write all or nothing; ``OutputError`` when the file cannot be written (an older one then stays)."""
     metadata = {"format": FORMAT, "version": str(VERSION), "state": json.dumps(state)}
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
-        temporary.touch()
-        mode = stat.S_IMODE(temporary.stat().st_mode)  # by the user's umask; save_file makes private files
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, temporary, metadata)
-        temporary.chmod(mode)
-        os.replace(temporary, path)
-    except (OSError, SafetensorError) as error:
+        with replacing(path) as temporary:
+            save_file(whole, temporary, metadata)
+    except (OutputError, SafetensorError) as error:
         raise OutputError(
-            f"{path}: the checkpoint cannot be written ({error}): free space or choose another run directory"
+            f"{path}: the checkpoint cannot be written ({error.__cause__ or error}): free space or choose another "
+            "run directory"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

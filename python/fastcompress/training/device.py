@@ -156,6 +156,13 @@ class Stopwatch:
             self.start()
 
 
+def cards_of(device: torch.device) -> list[int]:
+    """The CUDA cards whose random generators ``device`` draws from, as ``torch.random.fork_rng`` wants them."""
+    if device.type != "cuda":
+        return []
+    return [device.index if device.index is not None else torch.cuda.current_device()]
+
+
 def synchronize(device: torch.device) -> None:
     """Wait until ``device`` has done all it was asked for."""
     if device.type == "cuda":

@@ -1,15 +1,19 @@
-"""Ctrl-C and SIGTERM, honoured between two steps: a step torn in half could not be resumed."""
+"""Ctrl-C and SIGTERM, honoured between two steps or batches of an evaluation: half a step could not be resumed."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+MESSAGE = b"\nstopping after this step and saving; once more to stop at once\n"
+
 
 class InterruptGuard:
-    """While entered, the first SIGINT or SIGTERM only sets a flag that ``check`` turns into an exception.
+    """While entered, the first SIGINT or SIGTERM only sets a flag that ``check`` turns into an exception, and says so.
 
     A second one acts as it would without the guard. Outside the main thread, where Python delivers no
     signals, and for signals the process ignores, the guard does nothing.
@@ -43,4 +47,6 @@ class InterruptGuard:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.received = number
+        with contextlib.suppress(OSError):  # past sys.stderr, which may be in the middle of a write
+            os.write(2, MESSAGE)
         signal.signal(number, self._previous[number])

@@ -4,6 +4,13 @@ What keeps a run trustworthy: it starts with a self-check; its clock leaves out 
 compilation; nothing in a step waits for the device (figures are fetched every ``log_every`` steps); a loss
 that is not finite stops it before a checkpoint is overwritten; and everything that decides the next step is
 in the checkpoint, so on the CPU a resumed run computes the same losses, to the bit, as one never stopped.
+
+Resuming goes on from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may differ; model,
+codec, texts, batch size and seed may not. Scores on different validation samples do not compare, so with
+another ``eval_bytes`` the run is scored at once, and the best restarts there. A run that has reached its horizon
+stays as it is: nothing is written, whatever shorter horizon is asked for.
+
+Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and raise KeyboardInterrupt or SystemExit.
 """
 
 from __future__ import annotations
@@ -23,9 +30,10 @@ from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.device import choose_device
+from fastcompress.training.device import cards_of, choose_device
+from fastcompress.training.metrics import read_records
 from fastcompress.training.run import TrainingRun
-from fastcompress.training.run_directory import RunDirectory
+from fastcompress.training.run_directory import RunDirectory, describe_data
 from fastcompress.training.selfcheck import self_check
 
 CURVE_FIELDS = ("step", "tokens", "flops", "seconds", "train_bits_per_byte", "validation_bits_per_byte")
@@ -39,9 +47,12 @@ class TrainResult:
         model: The best weights by validation, in eval mode, on the device it was trained on.
         steps, tokens, flops: All the run's, those before a resume too.
         seconds: Of training, without evaluation, checkpoints and compilation; tokens_per_second goes by it.
-        best_step: The step of the weights in ``model``.
+        new_steps: Those made by this call: 0 when a run that was done already was resumed.
+        best_step, best_bits_per_byte: The step of the weights in ``model``, and their score on validation.
         curve: One entry an evaluation: step, tokens, flops, seconds, train_bits_per_byte (None at step 0:
-            nothing was trained on yet), validation_bits_per_byte.
+            nothing was trained on yet), validation_bits_per_byte. train_bits_per_byte is the mean loss of the
+            last training line times the corpus's tokens per raw byte (ends of documents counted), so it compares
+            with validation up to the batches' own ratio.
     """
 
     model: GPT
@@ -50,7 +61,9 @@ class TrainResult:
     flops: int
     seconds: float
     tokens_per_second: float
+    new_steps: int
     best_step: int
+    best_bits_per_byte: float
     curve: list[dict[str, Any]]
 
 
@@ -63,6 +76,7 @@ def train(
     run_directory: Path,
     *,
     resume: bool = False,
+    on_ready: Callable[[], None] | None = None,
     on_metrics: Callable[[dict[str, Any]], None] | None = None,
     progress: bool = True,
 ) -> TrainResult:
@@ -70,29 +84,19 @@ def train(
 
     Args:
         model_config: ``vocab_size`` is ``codec.vocab_size + 1``.
-        codec: Made ``train_data``'s tokens.
-        train_data: At least ``context_length + 1`` tokens.
-        validation: Raw documents; evaluated with non-overlapping windows up to ``config.eval_bytes``. The
-            best checkpoint is the best on these.
+        codec, train_data: The codec, and at least ``context_length + 1`` tokens that it made.
+        validation: Raw documents; the best checkpoint is the best on the first ``config.eval_bytes`` of them,
+            in windows that do not overlap.
         run_directory: Created; see ``training/run_directory.py`` for its files.
-        resume: Go on from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may
-            differ; model, codec, batch size and seed may not.
+        resume: Go on with the run in it; this file's head says what may differ.
+        on_ready: Called once all is checked and ``run_directory`` holds the run, before the first step.
         on_metrics: Called with each record of ``metrics.jsonl`` (``training/metrics.py``), between two steps.
-        progress: Show a progress bar on a terminal.
+        progress: Show a progress bar on a terminal, a line now and then elsewhere.
 
-    train_bits_per_byte is the mean loss of the last training line times the corpus's tokens per raw byte
-    (ends of documents counted), so it is comparable with validation up to the batches' own ratio.
-
-    Ctrl-C and SIGTERM finish the step, save and raise KeyboardInterrupt or SystemExit; ``resume=True`` goes
-    on. torch's global CPU and CUDA generators are left as found.
-
-    Raises:
-        ConfigError, MismatchError: Settings, codec, data and model do not fit each other.
-        DataError: Too little training data, or no validation text.
-        OutputError: ``run_directory`` holds a run and ``resume`` is off, or cannot be written.
-        FormatError: The checkpoint to resume from is damaged or foreign.
-        DivergenceError: The loss is no longer finite; the last good checkpoint stays.
-        SelfCheckError: A self-check failed before the first step.
+    torch's global CPU and CUDA generators are left as found. Raises ConfigError, MismatchError: settings, codec,
+    data, model and the run to resume do not fit each other. DataError: too little text, or nothing to resume from.
+    OutputError: the folder holds a run and ``resume`` is off, or cannot be written. FormatError: the checkpoint is
+    damaged. DivergenceError: the loss is no longer finite. SelfCheckError: a self-check failed.
     """
     _check_inputs(model_config, codec, train_data, validation)
     device = choose_device(config.device)
@@ -100,19 +104,29 @@ def train(
         train_data, context_length=model_config.context_length, batch_size=config.batch_size, seed=config.seed
     )
     directory = RunDirectory(Path(run_directory))
-    cards = [device.index if device.index is not None else torch.cuda.current_device()] if device.type == "cuda" else []
-    with torch.random.fork_rng(cards), BatchFeed(loader, device) as feed:
+    data = describe_data(train_data, validation)
+    with torch.random.fork_rng(cards_of(device)), BatchFeed(loader, device) as feed:
         torch.manual_seed(config.seed)
         run = TrainingRun(model_config, codec, validation, config, directory, feed, on_metrics)
-        if config.self_check and not resume:
-            with torch.random.fork_rng(cards):
-                self_check(run.model, config)
-        directory.prepare(model_config, config, codec, resume=resume)
-        if resume and directory.last.exists():  # a run stopped before its first checkpoint starts again
-            run.restore()
-        run.compile_if_wanted(cards)
-        run.run(show_progress=progress)
+        _restore_or_check(run, data, resume)
+        if not run.is_done():
+            directory.prepare(model_config, config, codec, data, resume=resume)
+            if on_ready is not None:
+                on_ready()
+            run.compile_if_wanted()
+            run.run(show_progress=progress)
         return _result(run)
+
+
+def _restore_or_check(run: TrainingRun, data: dict[str, dict[str, Any]], resume: bool) -> None:
+    """Bring a run to where it stopped, or see that a new one is wired right. Writes nothing."""
+    if resume:
+        run.directory.check_same_run(run.model.config, run.config, run.codec, data)
+        if run.directory.last.exists():  # a run stopped before its first checkpoint starts again
+            run.restore()
+    elif run.config.self_check:
+        with torch.random.fork_rng(cards_of(run.device)):
+            self_check(run.model, run.config)
 
 
 def _check_inputs(model_config: GPTConfig, codec: Codec, train_data: TokenDataset, validation: Sequence[bytes]) -> None:
@@ -131,7 +145,8 @@ def _result(run: TrainingRun) -> TrainResult:
     """The run's figures, with the best weights loaded."""
     best = read_checkpoint(run.directory.best)
     load_model_tensors(run.model, best, run.directory.best)
-    evaluations = [record for record in run.metrics.records if record["event"] == "eval"]
+    records = read_records(run.directory.metrics, run.at.step)
+    assert run.at.best_bits_per_byte is not None  # a run ends with an evaluation
     seconds = run.watch.read()
     return TrainResult(
         model=run.model.eval(),
@@ -140,6 +155,8 @@ def _result(run: TrainingRun) -> TrainResult:
         flops=run.at.flops,
         seconds=seconds,
         tokens_per_second=run.at.tokens / max(seconds, 1e-9),
+        new_steps=run.at.step - (run.resumed_at or 0),
         best_step=run.at.best_step,
-        curve=[{name: record[name] for name in CURVE_FIELDS} for record in evaluations],
+        best_bits_per_byte=run.at.best_bits_per_byte,
+        curve=[{name: record[name] for name in CURVE_FIELDS} for record in records if record["event"] == "eval"],
     )

@@ -1,4 +1,4 @@
-"""What a run tells while it goes: ``metrics.jsonl`` for programs, a progress bar for people.
+"""What a run tells while it goes: ``metrics.jsonl`` for programs, a progress bar, or lines of progress, for people.
 
 ``metrics.jsonl`` holds one JSON object a line, in order. ``event`` says which kind: ``"train"`` (the mean
 over the steps since the last such line: loss in nats a token, train_bits_per_byte, learning_rate,
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from fastcompress._files import write_atomically
 from fastcompress.errors import OutputError
 from fastcompress.training.schedule import Horizon
 
+SECONDS_PER_LINE = 30.0
 _LABELS = {  # in the order of the progress bar
     "loss": "loss {}",
     "bits_per_byte": "{} bits/byte",
@@ -33,13 +36,8 @@ class MetricsLog:
     def __init__(self, path: Path, *, resume_step: int | None = None) -> None:
         """Begin a new file, or keep an old one's records up to ``resume_step``: what came later happens again."""
         self.path = path
-        self.records = [] if resume_step is None else _read_records(path, resume_step)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            temporary.write_text("".join(json.dumps(record) + "\n" for record in self.records), encoding="utf-8")
-            os.replace(temporary, path)
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error.strerror}): choose another run directory") from error
+        self.records = [] if resume_step is None else read_records(path, resume_step)
+        write_atomically(path, "".join(json.dumps(record) + "\n" for record in self.records).encode())
 
     def append(self, record: dict[str, Any]) -> None:
         self.records.append(record)
@@ -50,7 +48,8 @@ class MetricsLog:
             raise OutputError(f"{self.path}: cannot be written ({error.strerror}): free space, then resume") from error
 
 
-def _read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
+def read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
+    """The records of a ``metrics.jsonl`` up to a step; none where there is no file."""
     records = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
@@ -63,10 +62,14 @@ def _read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
 
 
 class ProgressBar:
-    """Time left, loss, bits per byte (two splits) and tokens per second on a terminal; silent elsewhere."""
+    """Time left, loss, bits per byte (two splits) and tokens per second.
+
+    A bar on a terminal; elsewhere (a log file) a line every ``SECONDS_PER_LINE``.
+    """
 
     def __init__(self, horizon: Horizon, *, visible: bool) -> None:
-        self.horizon = horizon
+        self.horizon, self.visible = horizon, visible
+        self.line_at = time.monotonic() + SECONDS_PER_LINE
         unit = "steps" if horizon.steps is not None else "s"
         self.bar = tqdm(
             total=horizon.steps if horizon.steps is not None else horizon.seconds,
@@ -86,6 +89,10 @@ class ProgressBar:
         self.bar.set_postfix_str(", ".join(latest), refresh=False)
         self.bar.n = min(step if self.horizon.steps is not None else seconds, self.bar.total)
         self.bar.refresh()
+        if self.visible and self.bar.disable and time.monotonic() >= self.line_at:
+            self.line_at = time.monotonic() + SECONDS_PER_LINE
+            of = f" of {self.horizon.steps:,}" if self.horizon.steps is not None else ""
+            print(f"step {step:,}{of}, {seconds:.0f} s: {', '.join(latest)}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         self.bar.close()

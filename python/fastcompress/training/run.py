@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from fastcompress.codec import Codec
-from fastcompress.errors import DivergenceError, FormatError
+from fastcompress.errors import ConfigError, DivergenceError, FormatError
 from fastcompress.evaluation.bits_per_byte import bits_per_byte, evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.models.gpt import GPT, GPTConfig
@@ -22,6 +22,7 @@ from fastcompress.training.device import (
     Stopwatch,
     autocast_for,
     capability_of,
+    cards_of,
     choose_precision,
     compiled_or_eager,
     loss_of,
@@ -30,7 +31,7 @@ from fastcompress.training.device import (
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.metrics import MetricsLog, ProgressBar
 from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
-from fastcompress.training.run_directory import RunDirectory
+from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
 
 
@@ -49,6 +50,7 @@ class Progress:
     validation_bits_per_byte: float | None = None
     best_step: int = 0
     best_bits_per_byte: float | None = None
+    validation_sample: str | None = None  # fingerprint of the documents that all these scores are on
 
 
 class TrainingRun:
@@ -77,7 +79,8 @@ class TrainingRun:
         self.tokens_per_step = config.batch_size * model_config.context_length
         self.flops_per_step = count_flops(self.model).training_per_token * self.tokens_per_step
         self.horizon = Horizon.of(config, self.flops_per_step)
-        self.at = Progress()
+        self.sample = documents_fingerprint(self.validation)
+        self.at = Progress(validation_sample=self.sample)
         self.loss_sum = torch.zeros((), device=self.device)  # float32[]: over at.loss_steps steps
         self.gradient_norm = torch.zeros((), device=self.device)  # float32[]
         self.learning_rate = 0.0
@@ -85,6 +88,7 @@ class TrainingRun:
         self.logged = (0, 0.0)  # tokens and seconds at the last training line
         self.resumed_at: int | None = None
         self.in_step = False
+        self.guard = InterruptGuard()
 
     def make_step(self, loss: LossFunction) -> None:
         self.step = OptimizerStep(
@@ -116,8 +120,22 @@ class TrainingRun:
         self.watch = Stopwatch(self.device, self.at.seconds)
         self.logged = (self.at.tokens, self.at.seconds)
         self.resumed_at = self.at.step
+        if self.at.validation_sample not in (None, self.sample) or not self.directory.best.exists():
+            # Scores on another sample say nothing about this one: evaluate now, and let the best start there.
+            self.at.best_bits_per_byte, self.at.evaluated_step = None, -1
+        self.at.validation_sample = self.sample
+        if not self.is_done() and self.horizon.steps is not None and self.at.step > self.horizon.steps:
+            raise ConfigError(
+                f"{self.directory.path}: has made {self.at.step} steps, more than the {self.horizon.steps} asked "
+                "for: resume with more, or leave the number out"
+            )
 
-    def compile_if_wanted(self, cards: list[int]) -> None:
+    def is_done(self) -> bool:
+        """Whether the run was resumed at its horizon, with nothing left to do, not even an evaluation."""
+        reached = self.horizon.progress(self.at.step, self.at.seconds) >= 1.0
+        return self.resumed_at is not None and reached and self.at.evaluated_step == self.at.step
+
+    def compile_if_wanted(self) -> None:
         """Compile the loss and try it, before the clock starts; weights, gradients and generators stay as they are."""
         wanted = {"on": True, "off": False, "auto": self.device.type == "cuda"}[self.config.compile]
         if not wanted:
@@ -126,7 +144,7 @@ class TrainingRun:
         rows = self.config.micro_batch
 
         def try_out(loss: LossFunction) -> None:
-            with torch.random.fork_rng(cards), self.autocast:
+            with torch.random.fork_rng(cards_of(self.device)), self.autocast:
                 value = loss(inputs[:rows], targets[:rows])  # []
             value.backward()  # type: ignore[no-untyped-call]
             finite = [
@@ -146,10 +164,10 @@ class TrainingRun:
         self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
         self.bar = ProgressBar(self.horizon, visible=show_progress)
         try:
-            with InterruptGuard() as guard:
+            with self.guard:
                 self.watch.start()
                 while not self.advance():
-                    guard.check()
+                    self.guard.check()
         except (KeyboardInterrupt, SystemExit):
             if not self.in_step and self.is_finite():  # otherwise the last checkpoint is the better one
                 self.save_last()
@@ -250,6 +268,7 @@ class TrainingRun:
                 stride=self.model.context_length,
                 batch_size=self.config.eval_batch_size,
                 autocast=self.autocast,
+                progress=lambda done, total: self.guard.check(),
             )
             at = self.at
             at.evaluated_step, at.evaluated_seconds = at.step, self.watch.read()

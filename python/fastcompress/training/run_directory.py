@@ -1,18 +1,21 @@
 """The folder a run leaves behind: config.json, codec.json, metrics.jsonl, last.safetensors, best.safetensors.
 
 A run never overwrites another: a folder that holds one is refused unless the run is to be resumed, and a
-resumed run must be the same run: same model, same batches, same codec.
+resumed run must be the same run: same model, same batches, same codec, same training tokens and validation text.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fastcompress._files import write_atomically
 from fastcompress.codec import Codec, save_codec
+from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.training.config import TrainConfig
@@ -49,17 +52,30 @@ class RunDirectory:
     def best(self) -> Path:
         return self.path / "best.safetensors"
 
-    def prepare(self, model_config: GPTConfig, config: TrainConfig, codec: Codec, *, resume: bool) -> None:
+    def read_config(self) -> dict[str, Any]:
+        """The content of config.json, a JSON object with objects under "model", "train" and "codec".
+
+        DataError: there is no run. FormatError: the file is damaged, foreign or of another version.
+        """
+        return _read_config(self.config)
+
+    def prepare(
+        self,
+        model_config: GPTConfig,
+        config: TrainConfig,
+        codec: Codec,
+        data: dict[str, dict[str, Any]],
+        *,
+        resume: bool,
+    ) -> None:
         """Create the folder, or check that the run in it is the one to resume; write its config.json and codec.json.
 
         Raises:
             OutputError: It holds a run and ``resume`` is off, or it cannot be written.
-            DataError: ``resume`` is on and it holds no run.
-            MismatchError: The run in it has another model, codec, batch size or seed.
-            FormatError: Its config.json is not one.
+            Others as ``check_same_run``, which is asked first when ``resume`` is on.
         """
         if resume:
-            self._check_same_run(model_config, config, codec)
+            self.check_same_run(model_config, config, codec, data)
         else:
             for file in (self.config, self.codec, self.metrics, self.last, self.best):
                 if file.exists():
@@ -72,28 +88,87 @@ class RunDirectory:
             "model": model_config.to_json(),
             "train": config.to_json(),
             "codec": {"name": codec.name, "fingerprint": codec.fingerprint},
+            "data": data,
         }
-        temporary = self.config.with_name(f"{self.config.name}.{os.getpid()}.partial")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-            os.replace(temporary, self.config)
         except OSError as error:
             raise OutputError(
                 f"{self.path}: cannot be written ({error.strerror}): choose another run directory"
             ) from error
+        write_atomically(self.config, json.dumps(content, indent=1).encode() + b"\n")
         save_codec(codec, self.codec)
 
-    def _check_same_run(self, model_config: GPTConfig, config: TrainConfig, codec: Codec) -> None:
-        stored = _read_config(self.config)
+    def check_same_run(
+        self, model_config: GPTConfig, config: TrainConfig, codec: Codec, data: dict[str, dict[str, Any]]
+    ) -> None:
+        """Whether the run in the folder is the one described.
+
+        Raises:
+            DataError: It holds no run, or one that lost its last checkpoint but not its best.
+            MismatchError: Its run has another model, codec, batch size, seed or text.
+            FormatError: Its config.json is not one.
+        """
+        stored = self.read_config()
         _check_same("model", stored["model"], model_config.to_json(), self.path)
         fixed = {name: getattr(config, name) for name in _FIXED_TRAIN_SETTINGS}
         _check_same("training", {name: stored["train"].get(name) for name in fixed}, fixed, self.path)
-        if stored["codec"].get("fingerprint") != codec.fingerprint:
-            raise MismatchError(
-                f"{self.path}: was trained with codec {stored['codec'].get('name')}, not this "
-                f"{codec.name}: use that codec, or another directory"
+        self.check_codec(codec)
+        self._check_same_data(stored.get("data", {}), data)  # none in runs of before it was kept
+        if self.best.exists() and not self.last.exists():
+            raise DataError(
+                f"{self.path}: {self.last.name} is missing, so the run cannot go on, and starting over would "
+                f"overwrite {self.best.name}: restore the one, or remove the other"
             )
+
+    def check_codec(self, codec: Codec) -> None:
+        """``MismatchError`` unless the run was trained with ``codec``; others as ``read_config``."""
+        stored = self.read_config()["codec"]
+        if stored.get("fingerprint") != codec.fingerprint:
+            raise MismatchError(
+                f"{self.path}: was trained with codec {stored.get('name')}, not this {codec.name}: use that codec, "
+                "or another directory"
+            )
+
+    def _check_same_data(self, stored: dict[str, dict[str, Any]], given: dict[str, dict[str, Any]]) -> None:
+        for part, was in stored.items():
+            now = given[part]
+            if was["fingerprint"] != now["fingerprint"]:
+                raise MismatchError(
+                    f"{self.path}: its {part} text is not what the run began with ({_figures(now)}; then "
+                    f"{_figures(was)}): resume with the same text, or choose another directory"
+                )
+
+
+def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict[str, dict[str, Any]]:
+    """What a run reads, as config.json keeps it: sizes for people, fingerprints to know it again."""
+    return {
+        "training": {
+            "documents": train_data.num_documents,
+            "bytes": train_data.num_bytes,
+            "tokens": train_data.num_tokens,
+            "fingerprint": train_data.fingerprint,
+        },
+        "validation": {
+            "documents": len(validation),
+            "bytes": sum(map(len, validation)),
+            "fingerprint": documents_fingerprint(validation),
+        },
+    }
+
+
+def documents_fingerprint(documents: Sequence[bytes]) -> str:
+    """64 hexadecimal digits: SHA-256 over the documents and their borders."""
+    digest = hashlib.sha256(b"fastcompress documents, version 1\n")
+    for document in documents:
+        digest.update(len(document).to_bytes(8, "little"))
+        digest.update(document)
+    return digest.hexdigest()
+
+
+def _figures(part: dict[str, Any]) -> str:
+    figures = ", ".join(f"{part[name]:,} {name}" for name in ("documents", "bytes", "tokens") if name in part)
+    return f"{figures}, fingerprint {part['fingerprint'][:8]}"
 
 
 def _check_same(kind: str, stored: dict[str, Any], given: dict[str, Any], path: Path) -> None:
@@ -118,4 +193,10 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise FormatError(f"{path}: not a run's configuration of version {VERSION}: choose another directory")
     if not all(isinstance(content.get(part), dict) for part in ("model", "train", "codec")):
         raise FormatError(f"{path}: lacks its model, train or codec part: restore it, or choose another directory")
+    data = content.get("data", {})
+    if not isinstance(data, dict) or not all(
+        part in ("training", "validation") and isinstance(figures, dict) and isinstance(figures.get("fingerprint"), str)
+        for part, figures in data.items()
+    ):
+        raise FormatError(f"{path}: its data part is damaged: restore it, or choose another directory")
     return content

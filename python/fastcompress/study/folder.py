@@ -1,0 +1,177 @@
+"""What a study's folder remembers, so that no arm made otherwise enters a report.
+
+    arms/study.json          every setting of the study, what its corpus holds, seed, device and version
+    arms/<arm>/result.json   the same for one arm, with its codec; the time spent on it; once done, its report entry
+
+Both are compared with what is asked now. Codecs are compared by fingerprint, since how one is made is code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastcompress import __version__
+from fastcompress._files import write_atomically
+from fastcompress.codec import Codec
+from fastcompress.data.corpora import Corpus
+from fastcompress.errors import FormatError, OutputError
+from fastcompress.study.arms import Arm, Study
+from fastcompress.study.report import validate_arm
+
+Settings = dict[str, Any]  # plain values only: what JSON gives back
+
+
+def study_settings(study: Study, corpus: Corpus, seed: int, device_kind: str) -> Settings:
+    """All that decides a study's figures, but for the codecs and the speed of the machine.
+
+    device_kind: "cpu", "cuda" or "mps"; arms computed on different kinds round differently.
+    """
+    settings = {
+        **_plain_fields(study, "arms"),
+        "arms": {arm.name: _plain_fields(arm, "make_codec") for arm in study.arms},
+        "arm_order": [arm.name for arm in study.arms],
+        "corpus_fingerprint": corpus.fingerprint,
+        "seed": seed,
+        "device_kind": device_kind,
+        "package_version": __version__,
+    }
+    return _as_json(settings)
+
+
+def arm_settings(settings: Settings, arm: Arm, codec: Codec) -> Settings:
+    """The part of ``study_settings`` that decides one arm's entry, and its codec."""
+    own = {name: value for name, value in settings.items() if name not in ("arms", "arm_order")}
+    return _as_json({**own, "arm": _plain_fields(arm, "make_codec"), "codec_fingerprint": codec.fingerprint})
+
+
+def _plain_fields(settings: Any, left_out: str) -> dict[str, Any]:
+    return {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings) if f.name != left_out}
+
+
+def _as_json(settings: dict[str, Any]) -> Settings:
+    plain: Settings = json.loads(json.dumps(settings, default=repr))
+    return plain
+
+
+def claim(directory: Path, settings: Settings) -> None:
+    """Mark ``directory`` as the study's, or check that it is.
+
+    Raises:
+        OutputError: it holds another study, naming what differs, or cannot be written.
+        FormatError: its mark is damaged.
+    """
+    path = directory / "arms" / "study.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be written ({error.strerror}); choose another --output") from error
+    if path.exists():
+        _refuse_differences(directory, _read_object(path, "choose another --output, or delete the folder"), settings)
+    elif any(not other.name.startswith(".") for other in path.parent.iterdir()):
+        raise OutputError(f"{directory}: holds arms of another version; choose another --output or delete it")
+    else:
+        write_atomically(path, _to_bytes(settings))
+
+
+@dataclass
+class ArmRecord:
+    """An arm's ``result.json``.
+
+    Attributes:
+        made_from: ``arm_settings``.
+        seconds: spent on the arm, over all interruptions.
+        entry: its part of report.json; None until it is done.
+    """
+
+    path: Path
+    made_from: Settings
+    since: float  # time.perf_counter() up to which `seconds` counts
+    seconds: float = 0.0
+    entry: dict[str, Any] | None = None
+
+    @classmethod
+    def open(cls, path: Path, made_from: Settings, since: float) -> ArmRecord:
+        """What ``path`` holds, or a new record; ``since`` is when work on the arm began or went on.
+
+        Raises:
+            OutputError: the arm was made from something else, naming what differs, or its folder cannot be made.
+            FormatError: the file is damaged.
+        """
+        if not path.exists():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                message = f"{path.parent}: cannot be written ({error.strerror}); choose another --output"
+                raise OutputError(message) from error
+            return cls(path, made_from, since)
+        stored = _read_object(path, _REMEDY)
+        seconds, entry = stored.get("seconds"), stored.get("entry")
+        if not isinstance(stored.get("made_from"), dict) or not isinstance(seconds, (int, float)):
+            raise FormatError(f"{path}: is no arm's result; {_REMEDY}")
+        _refuse_differences(path.parent, stored["made_from"], made_from)
+        if entry is not None:
+            try:
+                validate_arm(entry, source=str(path))
+            except FormatError as error:
+                raise FormatError(f"{error} ({_REMEDY})") from None
+        return cls(path, made_from, since, float(seconds), entry)
+
+    def keep_time(self) -> None:
+        """Count the time since the last call, and write the record."""
+        now = time.perf_counter()
+        self.seconds, self.since = self.seconds + now - self.since, now
+        content = {"made_from": self.made_from, "seconds": self.seconds, "entry": self.entry}
+        write_atomically(self.path, _to_bytes(content))
+
+    def finish(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Write the record with ``entry`` and, in it, the time the arm took; returns the entry."""
+        self.entry = {**entry, "wall_seconds": self.seconds + time.perf_counter() - self.since}
+        self.keep_time()
+        return self.entry
+
+
+_REMEDY = "delete it: the arm's training run is kept and gives it anew"
+
+
+def _to_bytes(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def _read_object(path: Path, remedy: str) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: cannot be read as JSON ({error}); {remedy}") from error
+    if not isinstance(content, dict):
+        raise FormatError(f"{path}: must hold an object, not {type(content).__name__}; {remedy}")
+    return content
+
+
+def _refuse_differences(folder: Path, stored: Settings, given: Settings) -> None:
+    found = list(_differences(stored, given))
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        raise OutputError(
+            f"{folder}: was made with other settings: {'; '.join(found[:3])}{more}; "
+            "run it with those again, choose another --output, or delete the folder"
+        )
+
+
+def _differences(stored: object, given: object, name: str = "") -> Iterator[str]:
+    if isinstance(stored, Mapping) and isinstance(given, Mapping):
+        for key in sorted({*stored, *given}):
+            inner = f"{name}.{key}" if name else key
+            yield from _differences(stored.get(key, "(not set)"), given.get(key, "(not set)"), inner)
+    elif stored != given:
+        yield f"{name} was {_shown(stored)}, is now {_shown(given)}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -198,7 +198,7 @@ def _sample(study: Study, model: GPT, codec: Codec, tokens: TokenDataset, seed: 
 
 
 def _notes(tokens: TokenDataset) -> list[str]:
-    """Seed 001's check: a model can only learn the bigrams its text shows it."""
+    """The workshop's check: a model can only learn the bigrams its text shows it."""
     coverage = bigram_coverage(tokens.read(0, tokens.num_tokens), tokens.vocab_size + 1)
     return [
         f"The training text holds {coverage.num_seen:,} of {coverage.num_possible:,} possible token pairs "

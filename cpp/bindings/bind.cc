@@ -48,6 +48,10 @@ TextView::TextView(py::handle text) : owner_(py::reinterpret_borrow<py::object>(
             throw py::type_error("expected contiguous bytes; convert with bytes(...)");
         }
         bytes_ = {static_cast<const uint8_t*>(buffer_.ptr), static_cast<size_t>(buffer_.size)};
+        if (!buffer_.readonly) {  // another thread could change it under our hands, and what caches learn from it
+            owner_ = to_py_bytes(bytes_);
+            bytes_ = as_bytes({PyBytes_AS_STRING(owner_.ptr()), bytes_.size()});
+        }
     } else {
         throw py::type_error("expected str or bytes, not " + std::string(Py_TYPE(text.ptr())->tp_name));
     }

@@ -33,9 +33,9 @@ auto without_gil(const Body& body) {
 // The named pattern, or a ConfigError that lists the names.
 pretokenizer::Pattern parse_pattern(std::string_view name);
 
-// The bytes of a str (as UTF-8) or of any bytes-like object, for as long as the TextView lives. ASCII strings and
-// bytes are not copied. A lone surrogate in a str becomes U+FFFD and a surrogate pair its character, as in tiktoken.
-// Built and destroyed with the GIL held; bytes() may be read without it.
+// The bytes of a str (as UTF-8) or of any bytes-like object, for as long as the TextView lives. ASCII strings, bytes
+// and read-only buffers are not copied, writable buffers are. A lone surrogate in a str becomes U+FFFD and a surrogate
+// pair its character, as in tiktoken. Built and destroyed with the GIL held; bytes() may be read without it.
 class TextView {
   public:
     explicit TextView(py::handle text);

@@ -10,6 +10,9 @@ namespace {
 // Below this length scanning for the lowest rank beats the queue (measured: benchmarks/LOG.md, 2026-11-28).
 constexpr size_t kMaxScanBytes = 96;
 
+// After a longer pretoken the buffers of merge_by_rank are given back.
+constexpr size_t kMaxKeptBytes = size_t{1} << 16;
+
 // The number of threads that have enough to do to be worth starting.
 size_t threads_worth(std::span<const Bytes> texts) {
     constexpr size_t kMinBytesPerThread = size_t{1} << 16;
@@ -116,8 +119,7 @@ void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
 }
 
 // Merges over a doubly linked list in small arrays. The pair that begins at position i has the key rank * 256 + i, or
-// all ones if it does not merge: so the least key is the leftmost pair of lowest rank, and finding it is a loop
-// without branches that compilers turn into vector code. O(n * merges), no allocation.
+// all ones if it does not merge: so the least key is the leftmost pair of lowest rank. O(n * merges), no allocation.
 void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
     static_assert(kMaxScanBytes <= 256 && kMaxVocabularySize <= size_t{1} << 24);
     constexpr uint32_t kNone = 0xffffffffu;
@@ -125,9 +127,9 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
     TokenId results[kMaxScanBytes];
     uint8_t previous[kMaxScanBytes];
     uint8_t next[kMaxScanBytes + 1];
-    alignas(32) uint32_t keys[kMaxScanBytes + 8];
+    uint32_t keys[kMaxScanBytes];
     const size_t size = pretoken.size();
-    const size_t padded = (size + 7) / 8 * 8;
+
     const auto set_pair = [&](size_t i, PairTable::Entry entry) {
         keys[i] = entry.rank == kNoRank ? kNone : entry.rank << 8 | static_cast<uint32_t>(i);
         results[i] = entry.result;
@@ -138,13 +140,13 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
         next[i] = static_cast<uint8_t>(i + 1);
     }
     for (size_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]));
-    for (size_t i = size - 1; i < padded; ++i) keys[i] = kNone;
+    keys[size - 1] = kNone;
     for (;;) {
         uint32_t least = kNone;
         for (size_t i = 0; i + 1 < size; ++i) {
             least = std::min(least, keys[i]);
 #if defined(__GNUC__)
-            asm("" : "+r"(least));
+            asm("" : "+r"(least));  // stay scalar: vector loads would wait for the keys just stored one by one
 #endif
         }
         if (least == kNone) break;
@@ -155,8 +157,7 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
         next[i] = static_cast<uint8_t>(after);
         keys[merged] = kNone;
         keys[i] = kNone;
-        // Both look-ups go to memory; asking for the second before the first is known overlaps the waits.
-        if (i > 0) vocabulary_.prefetch_merge(ids[previous[i]], ids[i]);
+
         if (after < size) {
             previous[after] = static_cast<uint8_t>(i);
             set_pair(i, vocabulary_.find_merge(ids[i], ids[after]));
@@ -169,61 +170,69 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
     out.commit(count);
 }
 
-// Merges over a doubly linked list of positions, a rank at a time. ranks_[i] is the rank of the pair that begins at i now; a
-// queued position whose pair has another rank by the time its turn comes is stale. Each merge queues at most two positions:
-// O(n log n), in practice nearly linear.
+// Merges over a doubly linked list of positions, a rank at a time. ranks[i] is the rank of the pair that begins at i
+// now; a queued position whose pair has another rank by the time its turn comes is stale. Each merge queues at most
+// two positions: O(n log n), in practice nearly linear.
 void Encoder::merge_by_rank(Bytes pretoken, TokenBuffer& out) {
     constexpr uint32_t kNone = 0xffffffffu;
     static_assert(kNone == kNoRank);
     const auto size = static_cast<uint32_t>(pretoken.size());
-    ids_.resize(size);
-    previous_.resize(size);
-    next_.resize(size);
-    ranks_.resize(size);
-    results_.resize(size);
-    queue_.clear();
+    auto& ids = long_.ids;
+    auto& results = long_.results;
+    auto& previous = long_.previous;
+    auto& next = long_.next;
+    auto& ranks = long_.ranks;
+    auto& positions = long_.positions;
+    RankQueue& queue = long_.queue;
+    ids.resize(size);
+    previous.resize(size);
+    next.resize(size);
+    ranks.resize(size);
+    results.resize(size);
+    queue.clear();
     const auto set_pair = [&](uint32_t i, PairTable::Entry entry) {
-        ranks_[i] = entry.rank;
-        results_[i] = entry.result;
-        if (entry.rank != kNoRank) queue_.add(entry.rank, i);
+        ranks[i] = entry.rank;
+        results[i] = entry.result;
+        if (entry.rank != kNoRank) queue.add(entry.rank, i);
         return entry.rank;
     };
     for (uint32_t i = 0; i < size; ++i) {
-        ids_[i] = vocabulary_.byte_token(pretoken[i]);
-        previous_[i] = i - 1;  // of the first one, kNone
-        next_[i] = i + 1;
+        ids[i] = vocabulary_.byte_token(pretoken[i]);
+        previous[i] = i - 1;  // of the first one, kNone
+        next[i] = i + 1;
     }
     for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]));
-    ranks_[size - 1] = kNone;
+    ranks[size - 1] = kNone;
 
-    while (!queue_.empty()) {
-        const uint32_t rank = queue_.take_lowest(positions_);
-        for (size_t k = 0; k < positions_.size(); ++k) {
-            const uint32_t i = positions_[k];
-            if (ranks_[i] != rank) continue;
-            const uint32_t merged = next_[i];
-            const uint32_t after = next_[merged];
-            ids_[i] = results_[i];
-            next_[i] = after;
-            ranks_[merged] = ranks_[i] = kNone;
+    while (!queue.empty()) {
+        const uint32_t rank = queue.take_lowest(positions);
+        for (size_t k = 0; k < positions.size(); ++k) {
+            const uint32_t i = positions[k];
+            if (ranks[i] != rank) continue;
+            const uint32_t merged = next[i];
+            const uint32_t after = next[merged];
+            ids[i] = results[i];
+            next[i] = after;
+            ranks[merged] = ranks[i] = kNone;
             uint32_t lowest_new = kNone;
             if (after < size) {
-                previous_[after] = i;
-                lowest_new = set_pair(i, vocabulary_.find_merge(ids_[i], ids_[after]));
+                previous[after] = i;
+                lowest_new = set_pair(i, vocabulary_.find_merge(ids[i], ids[after]));
             }
             if (i > 0) {
-                const uint32_t before = previous_[i];
-                lowest_new = std::min(lowest_new, set_pair(before, vocabulary_.find_merge(ids_[before], ids_[i])));
+                const uint32_t before = previous[i];
+                lowest_new = std::min(lowest_new, set_pair(before, vocabulary_.find_merge(ids[before], ids[i])));
             }
             if (lowest_new < rank) {  // in a rank file a longer token may come first: then it is its turn
-                while (++k < positions_.size()) queue_.add(rank, positions_[k]);
+                while (++k < positions.size()) queue.add(rank, positions[k]);
             }
         }
     }
     TokenId* tokens = out.reserve(size);
     size_t count = 0;
-    for (uint32_t i = 0; i < size; i = next_[i]) tokens[count++] = ids_[i];
+    for (uint32_t i = 0; i < size; i = next[i]) tokens[count++] = ids[i];
     out.commit(count);
+    if (size > kMaxKeptBytes) long_ = {};
 }
 
 std::unique_ptr<Encoder> EncoderPool::take() {
@@ -240,7 +249,7 @@ std::unique_ptr<Encoder> EncoderPool::take() {
 
 void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
     if (busy_.test_and_set(std::memory_order_acquire)) return;  // somebody is at it: let this one go
-    idle_.push_back(std::move(encoder));
+    if (idle_.size() < default_num_threads()) idle_.push_back(std::move(encoder));
     busy_.clear(std::memory_order_release);
 }
 

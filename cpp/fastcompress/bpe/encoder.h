@@ -56,14 +56,16 @@ class Encoder {
     PretokenCache cache_;
     LongPretokenCache long_cache_;
     std::array<Pending, 128> pending_;
-    // Buffers of merge_by_rank, by position.
-    std::vector<TokenId> ids_, results_;
-    std::vector<uint32_t> previous_, next_, ranks_, positions_;
-    RankQueue queue_;
+    struct LongBuffers {  // of merge_by_rank, by position
+        std::vector<TokenId> ids, results;
+        std::vector<uint32_t> previous, next, ranks, positions;
+        RankQueue queue;
+    } long_;
 };
 
-// Encoders to be borrowed, so that what one call has seen serves the next. Thread-safe. A child process after a fork
-// may use it, whatever the other threads of its parent were doing: nobody ever waits for the lock.
+// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core. Thread-safe. A
+// child process after a fork may use it, whatever the other threads of its parent were doing: nobody ever waits for
+// the lock.
 class EncoderPool {
   public:
     explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}

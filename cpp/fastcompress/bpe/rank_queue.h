@@ -1,8 +1,8 @@
 // A queue of positions by rank: the lowest rank first, and within a rank from left to right.
 //
-// Positions of one rank share a bucket, so that only ranks go through a heap: in a long pretoken there are many positions and few
-// ranks. Positions mostly arrive in ascending order, since merges proceed from left to right; a bucket is sorted before use only if
-// some did not.
+// Positions of one rank share a bucket, so that only ranks go through a heap: in a long pretoken there are many
+// positions and few ranks. Positions mostly arrive in ascending order, since merges proceed from left to right; a
+// bucket is sorted before use only if some did not.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace fastcompress::bpe {
 class RankQueue {
   public:
     void clear() {
+        for (size_t b = 0; b < num_buckets_; ++b) slots_[buckets_[b].slot] = 0;  // few, where the table may be large
         num_buckets_ = 0;
         heap_.clear();
-        slots_.assign(slots_.size(), 0);
     }
     bool empty() const { return heap_.empty(); }
 
@@ -52,6 +52,7 @@ class RankQueue {
   private:
     struct Bucket {
         uint32_t rank = 0;
+        size_t slot = 0;
         bool is_sorted = true;
         std::vector<uint32_t> positions;
     };
@@ -70,6 +71,7 @@ class RankQueue {
         Bucket& bucket = buckets_[num_buckets_++];
         slots_[i] = static_cast<uint32_t>(num_buckets_);
         bucket.rank = rank;
+        bucket.slot = i;
         bucket.is_sorted = true;
         bucket.positions.clear();
         return bucket;
@@ -81,7 +83,10 @@ class RankQueue {
     }
     void grow() {
         slots_.assign(2 * slots_.size(), 0);
-        for (size_t b = 0; b < num_buckets_; ++b) slots_[free_slot(buckets_[b].rank)] = static_cast<uint32_t>(b + 1);
+        for (size_t b = 0; b < num_buckets_; ++b) {
+            buckets_[b].slot = free_slot(buckets_[b].rank);
+            slots_[buckets_[b].slot] = static_cast<uint32_t>(b + 1);
+        }
     }
 
     std::vector<Bucket> buckets_;  // those past num_buckets_ keep their memory for later

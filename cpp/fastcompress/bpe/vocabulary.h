@@ -79,18 +79,8 @@ class PairTable {
         }
     }
 
-    void prefetch(TokenId left, TokenId right) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&slots_[mix64(key_of(left, right)) & mask_]);
-#else
-        (void)left, (void)right;
-#endif
-    }
-
   private:
-    static uint64_t key_of(TokenId left, TokenId right) {
-        return (uint64_t{left} << 32 | right) + 1;
-    }
+    static uint64_t key_of(TokenId left, TokenId right) { return (uint64_t{left} << 32 | right) + 1; }
     static constexpr uint64_t kEmpty = 0;
     struct Slot {
         uint64_t key;
@@ -116,7 +106,6 @@ class Vocabulary {
     Bytes token_bytes(TokenId id) const { return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
-    void prefetch_merge(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
     // find_merge for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     PairTable::Entry find_byte_merge(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
@@ -124,7 +113,6 @@ class Vocabulary {
     TokenId whole_pretoken(ShortKey pretoken) const;
 
     pretokenizer::Pattern pattern() const { return spec_.pattern; }
-
     const std::vector<Merge>& merges() const { return spec_.merges; }
     const std::vector<SpecialToken>& special_tokens() const { return spec_.special_tokens; }
 

@@ -51,6 +51,16 @@ void Encoder::encode(Bytes text, TokenBuffer& out) {
     encode_pending(count, out);
 }
 
+void Encoder::encode_pretoken(Bytes pretoken, TokenBuffer& out) {
+    if (pretoken.empty()) return;
+    pending_[0].bytes = pretoken;
+    if (pretoken.size() <= ShortKey::kMaxBytes) {
+        pending_[0].key = ShortKey::of(pretoken);
+        pending_[0].set = cache_.prefetch(pending_[0].key);
+    }
+    encode_pending(1, out);
+}
+
 void Encoder::encode_pending(size_t count, TokenBuffer& out) {
     for (const Pending& pending : std::span(pending_).first(count)) {
         if (pending.bytes.size() > ShortKey::kMaxBytes) {

@@ -36,6 +36,9 @@ class Encoder {
     // kMaxTextBytes.
     void encode(Bytes text, TokenBuffer& out);
 
+    // Appends the ids of one pretoken, for a caller who has split the text by rules of its own.
+    void encode_pretoken(Bytes pretoken, TokenBuffer& out);
+
     // Appends the ids of one pretoken, by merges alone (no look-up of the whole pretoken).
     void encode_by_merges(Bytes pretoken, TokenBuffer& out);
 

@@ -1,41 +1,25 @@
-"""Byte pair encoding: train a vocabulary, encode text to token ids, decode ids to text, exactly.
-
->>> tok = BPE.train(["to be or not to be"] * 8, vocab_size=260, pattern="whitespace")
->>> tok.encode("to be"), tok.decode(tok.encode("to be"))
-([257, 258], 'to be')
-
-Text is ``str`` or bytes everywhere. A ``str`` is encoded as its UTF-8 (a lone surrogate becomes U+FFFD, a surrogate
-pair its character, as in tiktoken); bytes are encoded as they are, UTF-8 or not, and ``decode_bytes`` gives them back.
-A BPE object is immutable, can be shared by threads (encoding releases the GIL), pickled, and used after a fork.
-"""
+"""The BPE tokenizer: everything a vocabulary can do, each method a thin call of the core."""
 
 from __future__ import annotations
 
-import codecs
 import functools
 import itertools
-import operator
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.bpe.arguments import Text, check_texts, check_threads, checked_id, token_array
+from fastcompress.bpe.special_tokens import Specials, SpecialTokens
+from fastcompress.bpe.stream_decoder import StreamDecoder
+from fastcompress.bpe.training import train_vocabulary
+from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
-from fastcompress.pretokenizer import without_surrogates
-
-__all__ = ["BPE", "StreamDecoder"]
-
-Text: TypeAlias = "str | bytes | bytearray | memoryview"
-Specials: TypeAlias = "Collection[str] | Literal['all']"
-
-_BATCH_BYTES = 1 << 24  # texts are handed to the trainer in groups of about 16 MiB
 
 
 class BPE:
@@ -43,8 +27,7 @@ class BPE:
 
     def __init__(self, core: _core.Tokenizer) -> None:
         self._core = core
-        self._special_tokens = core.special_tokens
-        self._special_texts = frozenset(self._special_tokens)
+        self._special = SpecialTokens(core.special_tokens)
         self._token_lengths = core.token_lengths()
         self._token_lengths.setflags(write=False)
 
@@ -72,33 +55,16 @@ class BPE:
         right id). The result depends on the multiset of texts only. Raises ConfigError for a bad setting and DataError
         when the texts hold fewer distinct pairs than asked for. Source: Sennrich, Haddow and Birch, 2016.
         """
-        _check_texts(special_tokens, "special_tokens")
-        _check_threads(num_threads)
-        num_merges = operator.index(vocab_size) - 256 - len(special_tokens)
-        if num_merges < 0:
-            raise ConfigError(
-                f"vocab_size={vocab_size} is too small: 256 bytes and {len(special_tokens)} special tokens take "
-                f"{256 + len(special_tokens)}"
+        return cls(
+            train_vocabulary(
+                source,
+                vocab_size=vocab_size,
+                pattern=pattern,
+                special_tokens=special_tokens,
+                num_threads=num_threads,
+                on_progress=on_progress,
             )
-        if vocab_size > MAX_IDS:
-            raise ConfigError(f"vocab_size={vocab_size} is too large: a vocabulary has at most {MAX_IDS} ids")
-        if len(set(special_tokens)) != len(special_tokens) or "" in special_tokens:
-            raise ConfigError("special_tokens must be distinct and not empty")
-        trainer = _core.Trainer(pattern)
-        for batch in _batches([source] if isinstance(source, str | bytes | bytearray | memoryview) else source):
-            trainer.add_texts(batch, num_threads)
-
-        def progress(num_done: int) -> None:  # entering Python now and then is also what lets Ctrl-C through
-            if on_progress is not None:
-                on_progress(num_done, num_merges)
-
-        vocabulary = trainer.train(num_merges, list(special_tokens), progress)
-        if vocabulary.size < vocab_size:
-            raise DataError(
-                f"the {trainer.num_distinct} distinct pretokens given support only {vocabulary.size} tokens, not "
-                f"{vocab_size}: lower vocab_size to at most {vocabulary.size} or train on more text"
-            )
-        return cls(vocabulary)
+        )
 
     @classmethod
     def from_tiktoken(
@@ -109,7 +75,7 @@ class BPE:
         Raises FormatError for a file that is not a rank file, ConfigError for ranks that make no vocabulary.
         """
         specials = special_tokens or {}
-        _check_texts(specials, "special_tokens")
+        check_texts(specials, "special_tokens")
         for text, token_id in specials.items():
             if not 0 <= token_id < MAX_IDS:
                 raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
@@ -152,7 +118,7 @@ class BPE:
     @property
     def special_tokens(self) -> dict[str, int]:
         """The id of each special token."""
-        return dict(self._special_tokens)
+        return dict(self._special.ids)
 
     @property
     def token_lengths(self) -> npt.NDArray[np.int64]:
@@ -171,7 +137,7 @@ class BPE:
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes an id spells. Raises DataError for an id out of range or unused."""
-        return self._core.token_bytes(_checked_id(token_id))
+        return self._core.token_bytes(checked_id(token_id))
 
     # ------------------------------------------------------------------ encoding
 
@@ -201,10 +167,10 @@ class BPE:
     ) -> npt.NDArray[Any]:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
         self._check_dtype(dtype)
-        allowed = self._check_special(text, allowed_special, disallowed_special)
+        allowed = self._special.check(text, allowed_special, disallowed_special)
         parts = [
             np.array([part], np.uint32) if isinstance(part, int) else self._core.encode(part)
-            for part in self._cut_special(text, allowed)
+            for part in self._special.cut(text, allowed)
         ]
         tokens = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return tokens.astype(dtype, copy=False)
@@ -242,13 +208,13 @@ class BPE:
         """
         if isinstance(texts, str | bytes):
             raise TypeError("expected a sequence of texts; for one text call encode")
-        _check_threads(num_threads)
-        nothing_allowed = not allowed_special or not self._special_tokens
-        nothing_refused = not disallowed_special or (disallowed_special == "all" and not self._special_tokens)
+        check_threads(num_threads)
+        nothing_allowed = not allowed_special or not self._special.ids
+        nothing_refused = not disallowed_special or (disallowed_special == "all" and not self._special.ids)
         if nothing_allowed and nothing_refused:
             return self._core.encode_batch(texts, num_threads)
         cut = [
-            list(self._cut_special(text, self._check_special(text, allowed_special, disallowed_special)))
+            list(self._special.cut(text, self._special.check(text, allowed_special, disallowed_special)))
             for text in texts
         ]
         ordinary = [part for parts in cut for part in parts if not isinstance(part, int)]
@@ -271,53 +237,13 @@ class BPE:
 
     def decode_bytes(self, tokens: npt.ArrayLike) -> bytes:
         """The bytes of ids; the inverse of every encode. Raises DataError, with its position, for an unknown id."""
-        return self._core.decode(_token_array(tokens))
+        return self._core.decode(token_array(tokens))
 
     def decode_stream(self, errors: str = "replace") -> StreamDecoder:
         """A decoder that takes ids one at a time and never gives half a character."""
         return StreamDecoder(self, errors)
 
     # ------------------------------------------------------------------ special tokens
-
-    def _check_special(self, text: Text, allowed: Specials, disallowed: Specials) -> frozenset[str]:
-        """The allowed special tokens, after refusing a text that holds a disallowed one."""
-        if not isinstance(text, str | bytes | bytearray | memoryview):
-            raise TypeError(f"expected str or bytes, not {type(text).__name__}")
-        known = self._special_texts
-        if not known and disallowed in ("all", ()):
-            return known
-        if allowed != "all":
-            _check_texts(allowed, "allowed_special")
-        if disallowed != "all":
-            _check_texts(disallowed, "disallowed_special")
-        allowed_set = known if allowed == "all" else frozenset(allowed) & known
-        disallowed_set = known - allowed_set if disallowed == "all" else frozenset(disallowed)
-        if disallowed_set and (match := _special_pattern(disallowed_set, isinstance(text, str)).search(text)):
-            raise DataError(
-                f"the text holds the special token {match.group()!r} at offset {match.start()}: pass it in "
-                "allowed_special to encode it as that token, or disallowed_special=() for ordinary text"
-            )
-        return allowed_set
-
-    def _cut_special(self, text: Text, allowed: frozenset[str]) -> Iterator[Text | int]:
-        """Ordinary stretches of the text, and the ids of allowed special tokens between them.
-
-        Where several allowed tokens begin at one place, the longest is taken.
-        """
-        if not allowed:
-            yield text
-            return
-        if isinstance(text, str):
-            text = without_surrogates(text)  # first, since a special token may spell what a surrogate becomes
-        begin = 0
-        for match in _special_pattern(allowed, isinstance(text, str)).finditer(text):
-            if match.start() > begin:
-                yield text[begin : match.start()]
-            name = match.group()
-            yield self._special_tokens[name if isinstance(name, str) else name.decode("utf-8")]
-            begin = match.end()
-        if begin < len(text) or begin == 0:  # an empty text is one empty stretch
-            yield text[begin:]
 
     def _check_dtype(self, dtype: npt.DTypeLike) -> None:
         resolved = np.dtype(dtype)
@@ -335,79 +261,3 @@ class BPE:
 
     def __repr__(self) -> str:
         return f"<BPE vocab_size={self.vocab_size} pattern={self.pattern!r} fingerprint={self.fingerprint[:12]}>"
-
-
-class StreamDecoder:
-    """Decodes ids as they come. ``"".join(push(id) for id in ids) + finish()`` equals ``decode(ids)``.
-
-    Bytes that may still become a character are held back (at most three), so no output ends in half a character.
-    """
-
-    def __init__(self, tokenizer: BPE, errors: str = "replace") -> None:
-        self._tokenizer = tokenizer
-        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
-
-    def push(self, token_id: int) -> str:
-        """The text that the next id completes: often one token's, empty while a character is incomplete."""
-        return self._utf8.decode(self._tokenizer.token_bytes(token_id))
-
-    def finish(self) -> str:
-        """What was held back, treated as invalid; afterwards the decoder can be used anew."""
-        try:
-            return self._utf8.decode(b"", final=True)
-        finally:
-            self._utf8.reset()
-
-
-def _check_texts(texts: Collection[str], name: str) -> None:
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name} must be a collection of str, not {texts!r}")
-
-
-def _check_threads(num_threads: int | None) -> None:
-    if num_threads is not None and not 1 <= operator.index(num_threads) < 1 << 16:
-        raise ConfigError(f"num_threads={num_threads} is out of range: give at least 1, or None for all cores")
-
-
-def _checked_id(token_id: int) -> int:
-    """An int that fits the core's; the core knows which ids there are."""
-    index = operator.index(token_id)
-    if not -(1 << 63) <= index < 1 << 63:
-        raise DataError(f"token id {index} is out of range")
-    return index
-
-
-def _batches(texts: Iterable[Text]) -> Iterator[list[Text]]:
-    batch: list[Text] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-@functools.lru_cache(maxsize=64)
-def _special_pattern(tokens: frozenset[str], is_str: bool) -> re.Pattern[Any]:
-    """Matches any of the tokens, the longest first where several begin at one place."""
-    alternatives = "|".join(re.escape(token) for token in sorted(tokens, key=lambda token: (-len(token), token)))
-    return re.compile(alternatives if is_str else alternatives.encode("utf-8"))
-
-
-def _token_array(tokens: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-    """Ids as contiguous uint32[n], or DataError for a negative or a huge one."""
-    array = np.asarray(tokens)
-    if array.size == 0:
-        return np.empty(0, np.uint32)
-    if array.dtype == object and array.ndim == 1:  # integers past 64 bits come as objects
-        array = np.array([_checked_id(token) for token in array])
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"expected a sequence of token ids, not an array of {array.dtype} with shape {array.shape}")
-    if array.dtype != np.uint32:
-        wrong = np.flatnonzero((array < 0) | (array > 0xFFFFFFFF))
-        if wrong.size:
-            raise DataError(f"token id {array[wrong[0]]} at position {wrong[0]} is out of range")
-    return np.ascontiguousarray(array, np.uint32)

@@ -59,7 +59,7 @@ class Text {
             case kSymbolRun: return !(cls & (kSpace | kLetter | kNumber));
             case kUpperSetRun: return cls & kUpperSet;
             case kLowerSetRun: return cls & kLowerSet;
-            case kNumRunClasses: break;
+            default: break;  // no scanner asks for runs of the others
         }
         return false;
     }

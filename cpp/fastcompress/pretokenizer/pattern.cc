@@ -1,4 +1,4 @@
-#include "fastcompress/pretokenizer/pretokenizer.h"
+#include "fastcompress/pretokenizer/pattern.h"
 
 namespace fastcompress::pretokenizer {
 namespace {

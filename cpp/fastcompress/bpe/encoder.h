@@ -43,14 +43,9 @@ class Encoder {
     void encode_by_merges(Bytes pretoken, TokenBuffer& out);
 
   private:
-    // A pretoken whose key is known and whose cache line is on its way.
-    struct Pending {
-        Bytes bytes;
-        ShortKey key;
-        PretokenCache::Set* set;
-    };
-    void encode_pending(size_t count, TokenBuffer& out);
-    void encode_short(const Pending& pending, TokenBuffer& out);
+    void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
+    void encode_miss(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
+    void encode_short(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void encode_long(Bytes pretoken, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
     void merge_by_rank(Bytes pretoken, TokenBuffer& out);
@@ -58,7 +53,6 @@ class Encoder {
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
     LongPretokenCache long_cache_;
-    std::array<Pending, 128> pending_;
     struct LongBuffers {  // of merge_by_rank, by position
         std::vector<TokenId> ids, results;
         std::vector<uint32_t> previous, next, ranks, positions;

@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -43,9 +44,17 @@ class PretokenCache {
     }
     // The entry of the key in its set, or nullptr.
     static const Entry* find(const Set* set, ShortKey key) {
-        if (set->entries[0].key == key) return &set->entries[0];
-        if (set->entries[1].key == key) return &set->entries[1];
-        return nullptr;
+        // Which of the two is not predictable: selected without a branch.
+        const bool is_second = ((set->entries[1].key.low ^ key.low) | (set->entries[1].key.high ^ key.high)) == 0;
+        const Entry* entry = &set->entries[is_second];
+        return ((entry->key.low ^ key.low) | (entry->key.high ^ key.high)) == 0 ? entry : nullptr;
+    }
+    // Writes kMaxIds ids, of which the first few are the entry's; returns how many.
+    static size_t copy_ids(const Entry& entry, uint32_t* out) {
+        const uint32_t first = entry.ids[0];
+        std::memcpy(out, entry.ids, sizeof entry.ids);
+        out[0] = first & 0xffffffu;
+        return first >> 24;
     }
     // Remembers up to kMaxIds ids, each below 2^24, for a key that is not in its set.
     void insert(Set* set, ShortKey key, std::span<const uint32_t> ids) {

@@ -52,29 +52,46 @@ void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text
                text.size() - found.begin() - (num_readable > 1 ? batch[num_readable - 2] : begin) < 16) {
             --num_readable;
         }
+        const uint32_t batch_begin = key_begin;
+        uint32_t longest = 0;
         for (size_t i = 0; i < num_readable; ++i) {
-            keys[i] = ShortKey::of_readable(base + key_begin, batch[i] - key_begin);
+            const uint32_t size = batch[i] - key_begin;
+            keys[i] = ShortKey::of_readable(base + key_begin, size);
             sets[i] = cache_.prefetch(keys[i]);
+            longest = std::max(longest, size);
             key_begin = batch[i];
         }
         for (size_t i = num_readable; i < count; ++i) {
-            const size_t size = batch[i] - key_begin;
-            keys[i] = size <= ShortKey::kMaxBytes ? ShortKey::of({base + key_begin, size}) : ShortKey::too_long();
+            const uint32_t size = batch[i] - key_begin;
+            if (size <= ShortKey::kMaxBytes) keys[i] = ShortKey::of({base + key_begin, size});
             sets[i] = cache_.prefetch(keys[i]);
+            longest = std::max(longest, size);
             key_begin = batch[i];
         }
+        if (longest > ShortKey::kMaxBytes) {
+            uint32_t long_begin = batch_begin;
+            for (size_t i = 0; i < count; ++i) {
+                const size_t size = batch[i] - long_begin;
+                if (size > ShortKey::kMaxBytes) {
+                    keys[i] = ShortKey::of_long({base + long_begin, size});
+                    sets[i] = cache_.prefetch(keys[i]);
+                }
+                long_begin = batch[i];
+            }
+        }
 
-        TokenId* tokens = out.reserve(PretokenCache::kMaxIds * count);
+        constexpr size_t kIdsEach = PretokenCache::kMaxInlineIds;
+        TokenId* tokens = out.reserve(kIdsEach * count);
         TokenId* committed = tokens;
         for (size_t i = 0; i < count; ++i) {
             const PretokenCache::Entry* entry = PretokenCache::find(sets[i], keys[i]);
-            if (entry != nullptr) [[likely]] {
+            if (entry != nullptr && PretokenCache::is_inline(*entry)) [[likely]] {
                 tokens += PretokenCache::copy_ids(*entry, tokens);
             } else {
                 out.commit(static_cast<size_t>(tokens - committed));
                 const size_t size = (first + i + 1 == ends.size() ? found.end() - found.begin() : batch[i]) - begin;
-                encode_miss({base + begin, size}, keys[i], sets[i], out);
-                committed = tokens = out.reserve(PretokenCache::kMaxIds * count);
+                look_up({base + begin, size}, keys[i], sets[i], out);
+                committed = tokens = out.reserve(kIdsEach * count);
             }
             begin = batch[i];
         }
@@ -84,60 +101,41 @@ void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text
 
 void Encoder::encode_pretoken(Bytes pretoken, TokenBuffer& out) {
     if (pretoken.empty()) return;
-    if (pretoken.size() > ShortKey::kMaxBytes) return encode_long(pretoken, out);
-    const ShortKey key = ShortKey::of(pretoken);
-    PretokenCache::Set* const set = cache_.prefetch(key);
-    if (const PretokenCache::Entry* entry = PretokenCache::find(set, key)) {
-        out.commit(PretokenCache::copy_ids(*entry, out.reserve(PretokenCache::kMaxIds)));
+    const ShortKey key = pretoken.size() > ShortKey::kMaxBytes ? ShortKey::of_long(pretoken) : ShortKey::of(pretoken);
+    look_up(pretoken, key, cache_.prefetch(key), out);
+    cache_.grow_if_crowded();
+}
+
+void Encoder::look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
+    const PretokenCache::Entry* entry = PretokenCache::find(set, key);
+    if (entry == nullptr) entry = cache_.find_beside(set, key);
+    if (entry == nullptr) {
+        encode_unknown(pretoken, key, set, out);
+    } else if (PretokenCache::is_inline(*entry)) {
+        out.commit(PretokenCache::copy_ids(*entry, out.reserve(PretokenCache::kMaxInlineIds)));
+    } else if (const std::span<const TokenId> ids = cache_.outlined_ids(*entry, pretoken); !ids.empty()) {
+        // Four at a time, the last ones perhaps too many: cheaper than a call to copy them.
+        constexpr size_t kStep = PretokenCache::kMaxInlineIds;
+        TokenId* tokens = out.reserve(ids.size() + kStep);
+        for (size_t i = 0; i < ids.size(); i += kStep) std::memcpy(tokens + i, ids.data() + i, kStep * sizeof(TokenId));
+        out.commit(ids.size());
     } else {
-        encode_short(pretoken, key, set, out);
-        cache_.grow_if_crowded();
+        encode_unknown(pretoken, key, set, out);
     }
 }
 
-void Encoder::encode_miss(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
-    if (pretoken.size() > ShortKey::kMaxBytes) {
-        encode_long(pretoken, out);
-    } else {
-        encode_short(pretoken, key, set, out);
-    }
-}
-
-// A short pretoken that the first cache does not know. Those of more ids than it holds are in the second.
-void Encoder::encode_short(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
-    const TokenId whole = vocabulary_.whole_pretoken(key);
-    if (whole != kNoToken) {
-        cache_.insert(set, key, {&whole, 1});
-        return out.append({&whole, 1});
-    }
-    const uint64_t hash = key.hash();
-    const std::span<const TokenId> known = long_cache_.find(pretoken, hash);
-    if (!known.empty()) return out.append(known);
+void Encoder::encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
     const size_t before = out.size();
-    encode_by_merges(pretoken, out);
-    const std::span<const TokenId> ids = out.tokens().subspan(before);
-    if (ids.size() <= PretokenCache::kMaxIds) {
-        cache_.insert(set, key, ids);
-    } else {
-        long_cache_.insert(pretoken, hash, ids);
-    }
-}
-
-void Encoder::encode_long(Bytes pretoken, TokenBuffer& out) {
-    const bool cacheable = pretoken.size() <= LongPretokenCache::kMaxBytes;
-    const uint64_t hash = cacheable ? hash_bytes(pretoken) : 0;
-    if (cacheable) {
-        const std::span<const TokenId> known = long_cache_.find(pretoken, hash);
-        if (!known.empty()) return out.append(known);
-    }
-    const size_t before = out.size();
-    const TokenId whole = vocabulary_.whole_pretoken(pretoken);
+    const TokenId whole =
+        pretoken.size() > ShortKey::kMaxBytes ? vocabulary_.whole_pretoken(pretoken) : vocabulary_.whole_pretoken(key);
     if (whole != kNoToken) {
         out.append({&whole, 1});
     } else {
         encode_by_merges(pretoken, out);
     }
-    if (cacheable) long_cache_.insert(pretoken, hash, out.tokens().subspan(before));
+    if (pretoken.size() <= PretokenCache::kMaxBytes) {
+        cache_.insert(set, key, pretoken, out.tokens().subspan(before));
+    }
 }
 
 void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {

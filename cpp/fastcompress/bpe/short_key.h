@@ -26,8 +26,8 @@ struct ShortKey {
         std::memcpy(padded, bytes.data(), bytes.size());
         return of_readable(padded, bytes.size());
     }
-    // The same where 16 bytes may be read from `data` on, whatever the size: a few instructions without a branch. A
-    // size above kMaxBytes gives too_long().
+    // The same where 16 bytes may be read from `data` on, whatever the size: a few instructions without a branch. For a
+    // size above kMaxBytes the result means nothing.
     static ShortKey of_readable(const uint8_t* data, size_t size) {
         uint64_t low;
         uint64_t high;
@@ -36,8 +36,20 @@ struct ShortKey {
         const size_t row = size < kMaxBytes + 1 ? size : kMaxBytes + 1;
         return {low & kLowMasks[row], (high & kHighMasks[row]) | uint64_t{row} << 56};
     }
-    // What no byte string has as its key.
-    static ShortKey too_long() { return {0, uint64_t{kMaxBytes + 1} << 56}; }
+    // A hash of more than kMaxBytes bytes, different from every key of fewer.
+    static ShortKey of_long(Bytes bytes) {
+        const uint8_t* data = bytes.data();
+        const size_t size = bytes.size();
+        const auto word = [&](size_t i) {
+            uint64_t value;
+            std::memcpy(&value, data + i, 8);
+            return value;
+        };
+        uint64_t low = kHashSeed ^ size;
+        for (size_t i = 0; i + 16 < size; i += 16) low = fold_multiply(low ^ word(i), kHashSeed ^ word(i + 8));
+        low = fold_multiply(low ^ word(size - 16), kHashSeed ^ word(size - 8));
+        return {low, low << 7 | uint64_t{0xff} << 56};
+    }
 
   private:
     // Byte i of the text is byte i of the word on little-endian machines. On others the masks would keep other bytes,
@@ -45,10 +57,11 @@ struct ShortKey {
     static_assert(std::endian::native == std::endian::little);
     static constexpr uint64_t kLowMasks[17] = {
         0,     0xff,  0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
-        ~0ull, ~0ull, ~0ull,  ~0ull,    ~0ull,      ~0ull,        ~0ull,          ~0ull, 0};
+        ~0ull, ~0ull, ~0ull,  ~0ull,    ~0ull,      ~0ull,        ~0ull,          ~0ull,
+        0};
     static constexpr uint64_t kHighMasks[17] = {
-        0,    0,      0,        0,          0,            0,              0,                0, 0,
-        0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, 0};
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+        0};
 };
 
 }  // namespace fastcompress::bpe

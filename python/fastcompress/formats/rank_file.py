@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastcompress.errors import FormatError
 
-MAX_IDS = 1 << 24
+MAX_IDS = 1 << 21
 """Ids are below this, as in the core."""
 
 

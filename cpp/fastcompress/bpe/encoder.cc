@@ -225,7 +225,7 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
         keys[i] = kNone;
 
         if (after < size) {
-            previous[after] = static_cast<uint16_t>(i);
+            previous[after] = static_cast<uint8_t>(i);
             set_pair(i, vocabulary_.find_rank(ids[i], ids[after]));
         }
         if (i > 0) set_pair(previous[i], vocabulary_.find_rank(ids[previous[i]], ids[i]));

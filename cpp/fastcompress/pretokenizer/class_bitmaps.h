@@ -4,7 +4,8 @@
 // where a word begins" is a few operations on 64 bytes at once (boundary_bits.h). All bytes of a multi-byte character
 // carry its class, so Cyrillic or Chinese are as cheap as ASCII once the bitmaps are filled.
 //
-// Filling: by vector comparisons for ASCII; characters past ASCII are decoded one by one and set in all bitmaps.
+// Filling: by vector comparisons for ASCII and the letters of common scripts (class_kernels.h); other characters are
+// decoded one by one and looked up.
 #pragma once
 
 #include <algorithm>
@@ -75,8 +76,9 @@ class ClassBitmaps {
 
   private:
     void fill(size_t begin);
+    void fill_beyond_ascii(size_t num_words);
     size_t add_character(size_t offset);
-    uint64_t* row(RunClass run_class) { return rows_[run_class].data() + 1; }
+    uint64_t* mutable_row(RunClass run_class) { return rows_[run_class].data() + 1; }
 
     Bytes text_;
     bool with_case_;

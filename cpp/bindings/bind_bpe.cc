@@ -6,6 +6,7 @@
 
 #include "bind.h"
 #include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/text_encoder.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/common/parallel.h"
@@ -20,9 +21,10 @@ using Specials = std::vector<std::pair<std::string, TokenId>>;
 
 // A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
 struct Tokenizer {
-    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary) {}
+    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary) {}
     Vocabulary vocabulary;
     bpe::EncoderPool pool;
+    bpe::TextEncoder text_encoder;
 };
 
 std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
@@ -41,18 +43,27 @@ T value_or_raise(Result<T> result) {
     return std::move(*result);
 }
 
-std::vector<bpe::SpecialToken> to_special_tokens(const Specials& specials) {
-    std::vector<bpe::SpecialToken> tokens;
+std::vector<bpe::AddedToken> to_special_tokens(const Specials& specials) {
+    std::vector<bpe::AddedToken> tokens;
     for (const auto& [text, id] : specials) tokens.push_back({text, id});
     return tokens;
+}
+
+// A name of the pretokenizer's, or the JSON of a custom pattern, which begins with a bracket as no name does.
+void set_pattern(bpe::VocabularySpec& spec, std::string_view pattern) {
+    if (pattern.starts_with('[')) {
+        spec.custom_pattern = pattern;
+    } else {
+        spec.pattern = parse_pattern(pattern);
+    }
 }
 
 std::unique_ptr<Tokenizer> from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, std::string_view pattern,
                                       const Specials& specials) {
     bpe::VocabularySpec spec;
     spec.order = bpe::MergeOrder::kRanks;
-    spec.pattern = parse_pattern(pattern);
-    spec.special_tokens = to_special_tokens(specials);
+    set_pattern(spec, pattern);
+    spec.added_tokens = to_special_tokens(specials);
     for (const auto& [token, id] : ranks) {
         if (id >= ranks.size() + bpe::kMaxUnusedIds) {
             raise(invalid_argument("rank " + std::to_string(id) + " in a vocabulary of " +
@@ -75,20 +86,49 @@ size_t num_threads_or_default(std::optional<size_t> num_threads) {
     return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
 }
 
-void check_size(Bytes text) {
-    if (text.size() > bpe::kMaxTextBytes) {
+void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
+    if (text.size() > max_bytes) {
         raise(invalid_argument("a text of " + std::to_string(text.size()) +
-                               " bytes is too long for one call; split it below " +
-                               std::to_string(bpe::kMaxTextBytes)));
+                               " bytes is too long for one call; split it below " + std::to_string(max_bytes)));
     }
 }
 
-py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text) {
+// What becomes of added tokens: `allowed` has a byte for each, not 0 to allow a special one, or none at all.
+std::vector<bpe::Treatment> treatments_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    const Bytes bytes = bytes_of(allowed);
+    const size_t count = tokenizer.vocabulary.added_tokens().size();
+    if (!bytes.empty() && bytes.size() != count) {
+        throw py::value_error("allowed has " + std::to_string(bytes.size()) + " bytes for " + std::to_string(count) +
+                              " added tokens");
+    }
+    return tokenizer.text_encoder.treatments(bytes);
+}
+
+void check_named_pattern(const Tokenizer& tokenizer) {
+    if (!tokenizer.vocabulary.custom_pattern().empty()) {
+        throw py::value_error("a custom pattern: cut the segments() and call encode_pretokens()");
+    }
+}
+
+// The function that encodes a text, for vocabularies with a named pattern.
+bpe::EncodeText encoder_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    check_named_pattern(tokenizer);
+    if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
+        return [](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); };
+    }
+    return [&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
+                                                                        bpe::TokenBuffer& out) {
+        tokenizer.text_encoder.encode(text, treatments, encoder, out);
+    };
+}
+
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
     const TextView view(text);
-    check_size(view.bytes());
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
     return to_token_array(without_gil([&] {
         bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode(view.bytes(), tokens); });
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encode_text(encoder, view.bytes(), tokens); });
         return tokens;
     }));
 }
@@ -115,11 +155,14 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads) {
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                       const py::bytes& allowed) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
-    bpe::EncodedBatch batch =
-        without_gil([&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads)); });
+    for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
+    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
+    bpe::EncodedBatch batch = without_gil(
+        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), encode_text); });
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
@@ -159,6 +202,68 @@ py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
     return rows;
 }
 
+// A vocabulary of any kind: everything that a VocabularySpec holds.
+std::unique_ptr<Tokenizer> from_merges(std::vector<std::string> tokens, const py::array_t<TokenId>& merges,
+                                       std::string_view pattern,
+                                       const std::vector<std::tuple<std::string, TokenId, uint8_t>>& added_tokens,
+                                       bool ignore_merges, bool prefix_space, bool nfc, std::string metadata) {
+    bpe::VocabularySpec spec;
+    set_pattern(spec, pattern);
+    spec.tokens = std::move(tokens);
+    const auto rows = merges.unchecked<2>();
+    spec.merges.resize(static_cast<size_t>(rows.shape(0)));
+    for (py::ssize_t i = 0; i < rows.shape(0); ++i) {
+        spec.merges[static_cast<size_t>(i)] = {rows(i, 0), rows(i, 1), rows(i, 2)};
+    }
+    for (const auto& [text, id, flags] : added_tokens) spec.added_tokens.push_back({text, id, flags});
+    spec.ignore_merges = ignore_merges;
+    spec.prefix_space = prefix_space;
+    spec.normalizer = nfc ? bpe::Normalizer::kNfc : bpe::Normalizer::kNone;
+    spec.metadata = std::move(metadata);
+    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+}
+
+// The stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
+py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
+    const TextView view(text);
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    py::list parts;
+    tokenizer.text_encoder.for_each_segment(
+        view.bytes(), treatments_of(tokenizer, allowed), [&](Bytes stretch) { parts.append(to_py_bytes(stretch)); },
+        [&](TokenId id) { parts.append(id); });
+    return parts;
+}
+
+// The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
+py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, const py::array_t<uint64_t>& ends) {
+    const TextView view(text);
+    check_size(view.bytes());
+    const auto borders = ends.unchecked<1>();
+    uint64_t begin = 0;
+    for (py::ssize_t i = 0; i < borders.shape(0); begin = borders(i++)) {
+        if (borders(i) < begin || borders(i) > view.bytes().size())
+            throw py::value_error("ends must ascend in the text");
+    }
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) {
+            uint64_t from = 0;
+            for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {
+                encoder.encode_pretoken(view.bytes().subspan(from, borders(i) - from), tokens);
+            }
+        });
+        return tokens;
+    }));
+}
+
+py::list added_tokens(const Tokenizer& tokenizer) {
+    py::list rows;
+    for (const bpe::AddedToken& token : tokenizer.vocabulary.added_tokens()) {
+        rows.append(py::make_tuple(token.text, token.id, token.flags));
+    }
+    return rows;
+}
+
 // Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
 class Trainer {
   public:
@@ -186,8 +291,8 @@ class Trainer {
             spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
             spec.tokens = bpe::tokens_of_merges(spec.merges);
             for (const std::string& text : specials) {
-                spec.special_tokens.push_back(
-                    {text, static_cast<TokenId>(spec.tokens.size() + spec.special_tokens.size())});
+                spec.added_tokens.push_back(
+                    {text, static_cast<TokenId>(spec.tokens.size() + spec.added_tokens.size())});
             }
             return Vocabulary::make(std::move(spec));
         }));
@@ -208,19 +313,39 @@ void bind_bpe(py::module_& m) {
         .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
         .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
-        .def("encode", &encode, py::arg("text"))
-        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"))
+        .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
+                    py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
+                    py::arg("nfc"), py::arg("metadata"))
+        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes())
+        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("segments", &segments, py::arg("text"), py::arg("allowed"))
+        .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
+        .def("added_tokens", &added_tokens)
+        .def_property_readonly("is_ranks",
+                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
+        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
+        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
+        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
+        .def_property_readonly("nfc",
+                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
         .def("decode", &decode, py::arg("tokens").noconvert())
         .def("token_bytes", &token_bytes, py::arg("id"))
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
 
-        .def_property_readonly(
-            "pattern", [](const Tokenizer& t) { return std::string(pretokenizer::info(t.vocabulary.pattern()).name); })
+        .def_property_readonly("pattern",
+                               [](const Tokenizer& t) {
+                                   const std::string& custom = t.vocabulary.custom_pattern();
+                                   return custom.empty() ? std::string(pretokenizer::info(t.vocabulary.pattern()).name)
+                                                         : custom;
+                               })
         .def_property_readonly("special_tokens", [](const Tokenizer& t) {
             py::dict ids;
-            for (const auto& special : t.vocabulary.special_tokens()) ids[py::str(special.text)] = special.id;
+            for (const auto& token : t.vocabulary.added_tokens()) {
+                if (token.flags & bpe::kSpecial) ids[py::str(token.text)] = token.id;
+            }
             return ids;
         });
     py::class_<Trainer>(sub, "Trainer")

@@ -2,6 +2,7 @@
 
 #include "bind.h"
 #include "fastcompress/pretokenizer/char_class.h"
+#include "fastcompress/pretokenizer/nfc.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
 
 namespace fastcompress::bindings {
@@ -21,6 +22,13 @@ py::array_t<uint64_t> split_ends(py::handle text, std::string_view pattern) {
     }));
 }
 
+py::bytes normalize_nfc(py::handle text) {
+    const TextView view(text);
+    std::vector<uint8_t> out;
+    const bool changed = without_gil([&] { return pretokenizer::normalize_nfc(view.bytes(), out); });
+    return to_py_bytes(changed ? Bytes(out) : view.bytes());
+}
+
 }  // namespace
 
 pretokenizer::Pattern parse_pattern(std::string_view name) {
@@ -38,6 +46,7 @@ void bind_pretokenizer(py::module_& m) {
     sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(pretokenizer::kUnicodeVersion));
     sub.def("split_ends", &split_ends, py::arg("text"), py::arg("pattern"),
             "The byte offset at which each pretoken of a text ends: uint64[n].");
+    sub.def("normalize_nfc", &normalize_nfc, py::arg("text"), "The text in Unicode normalization form C, as UTF-8.");
 }
 
 }  // namespace fastcompress::bindings

@@ -234,6 +234,18 @@ py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& 
     return parts;
 }
 
+// (byte offset, text) of the first special token in a text for which `wanted`, a byte for each added token, is not 0.
+std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
+                                                           const py::bytes& wanted) {
+    const TextView view(text);
+    const Bytes bytes = bindings::bytes_of(wanted);
+    const auto& tokens = tokenizer.vocabulary.added_tokens();
+    if (bytes.size() != tokens.size()) throw py::value_error("wanted needs a byte for each added token");
+    const auto found = without_gil([&] { return tokenizer.text_encoder.find_special(view.bytes(), bytes); });
+    if (!found) return std::nullopt;
+    return std::make_pair(found->position, tokens[found->index].text);
+}
+
 // The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
 py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, const py::array_t<uint64_t>& ends) {
     const TextView view(text);
@@ -318,6 +330,7 @@ void bind_bpe(py::module_& m) {
                     py::arg("nfc"), py::arg("metadata"))
         .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes())
         .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
         .def("segments", &segments, py::arg("text"), py::arg("allowed"))
         .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
         .def("added_tokens", &added_tokens)

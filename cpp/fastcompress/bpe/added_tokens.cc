@@ -1,6 +1,7 @@
 #include "fastcompress/bpe/added_tokens.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "fastcompress/common/utf8.h"
 #include "fastcompress/pretokenizer/char_class.h"
@@ -31,6 +32,7 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<Pattern> patterns)
     std::ranges::sort(patterns_, {}, &Pattern::text);
     add_nodes();
     for (size_t byte = 0; byte < 256; ++byte) roots_[byte] = child(0, static_cast<uint8_t>(byte));
+    if (nodes_[0].num_children == 1) only_first_byte_ = nodes_[nodes_[0].first_child].byte;
     for (const Pattern& pattern : patterns_) {
         const size_t first = static_cast<uint8_t>(pattern.text[0]);
         for (size_t second = 0; second < 256; ++second) {
@@ -79,11 +81,15 @@ uint32_t AddedTokenMatcher::child(uint32_t node, uint8_t byte) const {
 
 // The first position from `begin` on whose two bytes some token begins with; at the text's end, whose byte.
 size_t AddedTokenMatcher::skip_to_candidate(Bytes text, size_t begin) const {
-    size_t i = begin;
-    for (; i + 1 < text.size(); ++i) {
-        if (begins_[size_t{text[i]} << 8 | text[i + 1]]) return i;
+    for (size_t i = begin; i < text.size(); ++i) {
+        if (only_first_byte_ >= 0) {
+            const void* found = std::memchr(text.data() + i, only_first_byte_, text.size() - i);
+            if (found == nullptr) return text.size();
+            i = static_cast<size_t>(static_cast<const uint8_t*>(found) - text.data());
+        }
+        if (i + 1 == text.size() ? roots_[text[i]] != kNone : begins_[size_t{text[i]} << 8 | text[i + 1]]) return i;
     }
-    return i < text.size() && roots_[text[i]] != kNone ? i : text.size();
+    return text.size();
 }
 
 AddedTokenMatcher::Match AddedTokenMatcher::find(Bytes text, size_t begin,

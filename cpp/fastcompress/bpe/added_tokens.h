@@ -84,6 +84,7 @@ class AddedTokenMatcher {
     std::vector<Node> nodes_;        // nodes_[0] is the root
     std::array<uint32_t, 256> roots_;
     std::vector<bool> begins_;  // by the first two bytes: a token may begin so
+    int only_first_byte_ = -1;  // of all tokens, if there is one
 };
 
 // Whether \w matches the last character of a text, or the first one.

@@ -3,6 +3,7 @@
 // a space before each stretch that has none (where the vocabulary wants one), pretokens, merges.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fastcompress/bpe/added_tokens.h"
@@ -23,6 +24,13 @@ class TextEncoder {
 
     // What becomes of each of vocabulary.added_tokens(): allowed[i] != 0 allows the special token i; empty: none.
     std::vector<Treatment> treatments(std::span<const uint8_t> allowed) const;
+
+    // Where in a text a special token occurs that `wanted` has a byte for that is not 0.
+    struct Occurrence {
+        size_t position;  // in the text; for a token found in the normalized text only, there
+        uint32_t index;   // of the token
+    };
+    std::optional<Occurrence> find_special(Bytes text, std::span<const uint8_t> wanted) const;
 
     // Calls on_text(Bytes) for every stretch of ordinary text, as it is to be cut into pretokens (the bytes are valid during
     // the call), and on_token(TokenId) for every added token.

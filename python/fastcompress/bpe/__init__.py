@@ -13,5 +13,6 @@ from __future__ import annotations
 
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.tokenizer import BPE
+from fastcompress.formats.tokenizer_json import AddedToken
 
-__all__ = ["BPE", "StreamDecoder"]
+__all__ = ["BPE", "AddedToken", "StreamDecoder"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ import numpy.typing as npt
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
 from fastcompress.bpe.arguments import Text, check_texts, check_threads, checked_id, token_array
+from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
+from fastcompress.bpe.huggingface import document_of, vocabulary_of
 from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.training import train_vocabulary
 from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
+from fastcompress.formats.tokenizer_json import AddedToken, read_tokenizer_json
 
 
 class BPE:
@@ -27,7 +31,8 @@ class BPE:
 
     def __init__(self, core: _core.Tokenizer) -> None:
         self._core = core
-        self._special = SpecialTokens(core.special_tokens)
+        self._special = SpecialTokens(core)
+        self._custom = CustomPattern.from_spelling(core.pattern) if core.pattern.startswith("[") else None
         self._token_lengths = core.token_lengths()
         self._token_lengths.setflags(write=False)
 
@@ -72,6 +77,9 @@ class BPE:
     ) -> BPE:
         """Reads a rank file of tiktoken; ids then equal tiktoken's with the same pattern and special tokens.
 
+        pattern: a name of `fastcompress.pretokenizer.PATTERNS`, or any regex (tiktoken's ``pat_str``), which needs the
+        `regex` package unless it is that of a named pattern.
+
         Raises FormatError for a file that is not a rank file, ConfigError for ranks that make no vocabulary.
         """
         specials = special_tokens or {}
@@ -80,7 +88,30 @@ class BPE:
             if not 0 <= token_id < MAX_IDS:
                 raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
         ranks = list(read_rank_file(path).items())
-        return cls(_core.Tokenizer.from_ranks(ranks, pattern, list(specials.items())))
+        return cls(_core.Tokenizer.from_ranks(ranks, resolve_pattern(pattern), list(specials.items())))
+
+    @classmethod
+    def from_huggingface(cls, source: str | os.PathLike[str] | bytes | Mapping[str, Any]) -> BPE:
+        """Reads a ``tokenizer.json`` of Hugging Face's `tokenizers` (a path, its bytes, or its parsed contents).
+
+        Byte-level BPE models only: GPT-2, Llama 3, Qwen, DeepSeek, gpt-oss and their like; normalizer NFC or none. The
+        ids are those of ``Tokenizer.encode(text, add_special_tokens=False)`` without truncation, where ``encode`` here
+        is told ``allowed_special="all"``; with ``disallowed_special=()``, those of a Tokenizer with
+        ``encode_special_tokens = True``. Added tokens that are not special are always tokens. The post-processor and
+        the decoder decide no id: they are kept for `to_huggingface`.
+
+        Raises FormatError for a malformed file and, by name, for what is not supported. Source: `tokenizers` 0.23.
+        """
+        return cls(vocabulary_of(read_tokenizer_json(source)))
+
+    def to_huggingface(self, path: str | os.PathLike[str]) -> None:
+        """Writes a ``tokenizer.json`` that `tokenizers` reads, with equal ids, replacing an existing file in one step.
+
+        A rank file's vocabulary becomes a list of all its merges with ``ignore_merges``. Raises ConfigError for a
+        vocabulary that the file cannot express: where two tokens have the same bytes, or a special token has the text
+        of another token.
+        """
+        write_atomically(path, json.dumps(document_of(self._core), ensure_ascii=False, indent=1).encode("utf-8"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BPE:
@@ -112,13 +143,33 @@ class BPE:
 
     @property
     def pattern(self) -> str:
-        """The name of the pretokenizer pattern."""
-        return self._core.pattern
+        """The name of the pretokenizer pattern, or the regex or the JSON of the steps that stand in its place."""
+        if self._custom is None:
+            return self._core.pattern
+        [*others, step] = self._custom.steps
+        return str(step["pattern"]) if step["type"] == "Regex" and not others else self._custom.spelling
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """The id of each special token."""
         return dict(self._special.ids)
+
+    @property
+    def added_tokens(self) -> list[AddedToken]:
+        """The special tokens and the other tokens that are sought in the text before it is cut, by id."""
+        return list(self._special.added)
+
+    @property
+    def lossless(self) -> bool:
+        """``decode_bytes(encode_ordinary(x)) == x`` for all bytes.
+
+        Not so with a normalizer, a space put before the text, a pattern that drops text, added tokens that take white
+        space or share an id, and vocabularies without the bytes that UTF-8 never holds.
+        """
+        core = self._core
+        changes_text = core.nfc or core.prefix_space or not core.has_all_bytes
+        drops_text = self._custom is not None and not self._custom.keeps_text
+        return not (changes_text or drops_text or self._special.any_loses_text)
 
     @property
     def token_lengths(self) -> npt.NDArray[np.int64]:
@@ -145,7 +196,10 @@ class BPE:
         """The ids of a text.
 
         Where the text of a special token occurs, ``allowed_special`` tokens get their id, ``disallowed_special`` ones
-        ("all": those not allowed) raise DataError, and the rest are ordinary text: tiktoken's semantics.
+        ("all": those not allowed) raise DataError, and the rest are ordinary text: tiktoken's semantics. Of several
+        allowed tokens that begin at one place the longest is taken. Added tokens that are not special (a
+        ``tokenizer.json`` may have some) always get their id; beside them, no token is sought within the text of a
+        special one that is not allowed.
         """
         ids: list[int] = self.encode_to_numpy(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special
@@ -154,7 +208,7 @@ class BPE:
 
     def encode_ordinary(self, text: Text) -> list[int]:
         """The ids of a text in which special tokens are ordinary text."""
-        ids: list[int] = self._core.encode(text).tolist()
+        ids: list[int] = self._encode(text, b"").tolist()
         return ids
 
     def encode_to_numpy(
@@ -168,12 +222,7 @@ class BPE:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
         self._check_dtype(dtype)
         allowed = self._special.check(text, allowed_special, disallowed_special)
-        parts = [
-            np.array([part], np.uint32) if isinstance(part, int) else self._core.encode(part)
-            for part in self._special.cut(text, allowed)
-        ]
-        tokens = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return tokens.astype(dtype, copy=False)
+        return self._encode(text, allowed).astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
         """``len(encode(text))``."""
@@ -209,25 +258,26 @@ class BPE:
         if isinstance(texts, str | bytes):
             raise TypeError("expected a sequence of texts; for one text call encode")
         check_threads(num_threads)
-        nothing_allowed = not allowed_special or not self._special.ids
-        nothing_refused = not disallowed_special or (disallowed_special == "all" and not self._special.ids)
-        if nothing_allowed and nothing_refused:
-            return self._core.encode_batch(texts, num_threads)
-        cut = [
-            list(self._special.cut(text, self._special.check(text, allowed_special, disallowed_special)))
-            for text in texts
+        masks = {self._special.check(text, allowed_special, disallowed_special) for text in texts}
+        [allowed] = masks or {b""}
+        if self._custom is None:
+            return self._core.encode_batch(texts, num_threads, allowed)
+        encoded = [self._encode(text, allowed) for text in texts]
+        offsets = np.zeros(len(encoded) + 1, np.uint64)
+        np.cumsum([len(ids) for ids in encoded], out=offsets[1:])
+        return np.concatenate([np.empty(0, np.uint32), *encoded]), offsets
+
+    def _encode(self, text: Text, allowed: bytes) -> npt.NDArray[np.uint32]:
+        """The ids of a text in which some special tokens are allowed, as SpecialTokens.check says it."""
+        if self._custom is None:
+            return self._core.encode(text, allowed)
+        parts = [
+            np.array([part], np.uint32)
+            if isinstance(part, int)
+            else self._core.encode_pretokens(*self._custom.pretokens(part))
+            for part in self._core.segments(text, allowed)
         ]
-        ordinary = [part for parts in cut for part in parts if not isinstance(part, int)]
-        tokens, borders = self._core.encode_batch(ordinary, num_threads)
-        if len(ordinary) == sum(map(len, cut)) == len(texts):
-            return tokens, borders
-        encoded = iter(np.split(tokens, borders[1:-1].astype(np.int64)))
-        pieces = [
-            [np.array([part], np.uint32) if isinstance(part, int) else next(encoded) for part in parts] for parts in cut
-        ]
-        offsets = np.zeros(len(texts) + 1, np.uint64)
-        np.cumsum([sum(map(len, parts)) for parts in pieces], out=offsets[1:])
-        return np.concatenate([np.empty(0, np.uint32), *(p for parts in pieces for p in parts)]), offsets
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
 
     # ------------------------------------------------------------------ decoding
 

@@ -4,6 +4,7 @@
 #include "fastcompress/pretokenizer/char_class.h"
 #include "fastcompress/pretokenizer/nfc.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
+#include "fastcompress/pretokenizer/text_tables.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -46,6 +47,9 @@ void bind_pretokenizer(py::module_& m) {
     sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(pretokenizer::kUnicodeVersion));
     sub.def("split_ends", &split_ends, py::arg("text"), py::arg("pattern"),
             "The byte offset at which each pretoken of a text ends: uint64[n].");
+    py::list assigned;
+    for (const auto& range : pretokenizer::kAssignedRanges) assigned.append(py::make_tuple(range.first, range.last));
+    sub.attr("ASSIGNED") = assigned;
     sub.def("normalize_nfc", &normalize_nfc, py::arg("text"), "The text in Unicode normalization form C, as UTF-8.");
 }
 

@@ -63,8 +63,9 @@ class AddedTokenMatcher {
 
     const std::vector<Pattern>& patterns() const { return patterns_; }
 
-    // Cuts a text: calls on_text(Bytes) for ordinary stretches, none empty, and on_token(index) for added tokens. (A token
-    // found in the white space that the one before it took may overlap it, as in `tokenizers`.)
+    // Cuts a text: calls on_text(Bytes) for ordinary stretches, none empty, and on_token(index) for added tokens. (A
+    // token found in the white space that the one before it took may overlap it, and what it leaves of that is text
+    // again: as in `tokenizers`.)
     template <class OnText, class OnToken>
     void cut(Bytes text, std::span<const Treatment> treatments, const OnText& on_text, const OnToken& on_token) const;
 
@@ -107,13 +108,17 @@ void AddedTokenMatcher::cut(Bytes text, std::span<const Treatment> treatments, c
             (ends_with_word(text.first(match.begin)) || begins_with_word(text.subspan(match.end)))) {
             continue;
         }
-        size_t begin = std::max(done, match.begin);
+        size_t begin = match.begin;
         size_t end = match.end;
-        if (pattern.flags & kLstrip) begin = done + trailing_space_begin(text.subspan(done, begin - done));
+        if (pattern.flags & kLstrip) {
+            begin = std::max(begin, done);
+            begin = done + trailing_space_begin(text.subspan(done, begin - done));
+        }
         if (pattern.flags & kRstrip) {
             if (end >= space_end) space_end = end + leading_space_end(text.subspan(end));
             end = space_end;
         }
+        if (begin >= end) continue;  // white space that a token before has taken, all of it
         if (done < begin) on_text(text.subspan(done, begin - done));
         on_token(pattern.index);
         done = end;

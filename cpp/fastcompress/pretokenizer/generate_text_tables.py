@@ -1,10 +1,10 @@
-"""Writes text_tables.cc: what normalization to NFC needs, and which characters a regex calls \\w.
+"""Writes text_tables.cc: what normalization to NFC needs, which characters a regex calls \\w, and which there are.
 
     pip install unicodedata2==16.0.0 && python cpp/fastcompress/pretokenizer/generate_text_tables.py
 
 NFC is that of Unicode 9.0, the version that `tokenizers` 0.23 normalizes by (tests/test_nfc.py compares the two on
 every code point). A character's normalization never changes once it is assigned, so these are the tables of Unicode
-16.0 without the characters in NEWER, which Unicode 9.0 leaves as they are. \\w is that of Unicode 16.0, as in
+16.0 without the characters in NEWER, which Unicode 9.0 leaves as they are. The rest is of Unicode 16.0, as in
 unicode_tables.cc.
 """
 
@@ -136,6 +136,7 @@ def main() -> None:
         begin += len(parts)
     pairs = [(first, second, composed) for (first, second), composed in sorted(compositions.items())]
     words = ranges_of(c for c in range(0x110000) if is_word(c))
+    assigned = ranges_of(c for c in range(0x110000) if unicodedata2.category(chr(c)) != "Cn")
     content = [value for block in blocks for value in block]
     path = Path(__file__).with_name("text_tables.cc")
     path.write_text(
@@ -154,7 +155,9 @@ def main() -> None:
         f"const Composition kCompositionArray[] = {{\n{braced(pairs, 4)}}};\n"
         "const std::span<const Composition> kCompositions = kCompositionArray;\n\n"
         f"const CodePointRange kWordRangeArray[] = {{\n{braced(words)}}};\n"
-        "const std::span<const CodePointRange> kWordRanges = kWordRangeArray;\n"
+        "const std::span<const CodePointRange> kWordRanges = kWordRangeArray;\n\n"
+        f"const CodePointRange kAssignedRangeArray[] = {{\n{braced(assigned)}}};\n"
+        "const std::span<const CodePointRange> kAssignedRanges = kAssignedRangeArray;\n"
         "// clang-format on\n\n"
         "}  // namespace fastcompress::pretokenizer\n",
         encoding="ascii",

@@ -1,4 +1,5 @@
-// Generated tables about characters: the data of Unicode normalization, and the characters that a regex calls \w.
+// Generated tables about characters: the data of Unicode normalization, the characters that a regex calls \w, and those
+// that there are.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +40,7 @@ extern const std::span<const Decomposition> kDecompositions;  // by code point, 
 extern const uint32_t kDecompositionLetters[];
 extern const std::span<const Composition> kCompositions;  // by (first, second), without Hangul syllables
 extern const std::span<const CodePointRange> kWordRanges;
+extern const std::span<const CodePointRange> kAssignedRanges;  // of a category other than Cn in kUnicodeVersion
 
 // code_point <= kInvalidCodePoint, which is a starter that stays.
 inline NfcClass nfc_class_of(uint32_t code_point) {

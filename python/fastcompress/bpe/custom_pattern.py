@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress import pretokenizer
+from fastcompress._core import pretokenizer as _core
 from fastcompress.bpe.regex_dialects import fancy_regex_to_onig, from_fancy_regex, from_onig
 from fastcompress.errors import ConfigError
 
@@ -155,12 +156,36 @@ class CustomPattern:
 
         Bytes that are not UTF-8 are characters of no class, as for the named patterns.
         """
-        pieces: Iterable[str] = [text.decode("utf-8", "surrogateescape")]
+        decoded = text.decode("utf-8", "surrogateescape")
+        stand_ins = {} if decoded.isascii() else _stand_ins(decoded)
+        pieces: Iterable[str] = [decoded.translate(stand_ins) if stand_ins else decoded]
         for function in self._functions:
             pieces = [part for piece in pieces if piece for part in function(piece)]
+        if stand_ins:
+            back = {stand_in: character for character, stand_in in stand_ins.items()}
+            pieces = [piece.translate(back) for piece in pieces]
         encoded = [piece.encode("utf-8", "surrogateescape") for piece in pieces if piece]
         ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.uint64, len(encoded))
         return b"".join(encoded), ends
+
+
+def _stand_ins(text: str) -> dict[int, int]:
+    """Characters of the text that `regex` knows and our Unicode version does not yet, to characters of no class.
+
+    Those are lone surrogates, which no text holds, but the ones that stand for stray bytes.
+    """
+    found = sorted(set(_newer_characters().findall(text)))
+    return dict(zip(map(ord, found), range(0xD800, 0xDC00), strict=False))
+
+
+@functools.cache
+def _newer_characters() -> re.Pattern[str]:
+    """Matches a character assigned after the Unicode version of the named patterns (that of the engines we equal)."""
+    ends = [-1, *(last for _, last in _core.ASSIGNED)]
+    begins = [*(first for first, _ in _core.ASSIGNED), 0x110000]
+    unassigned = "".join(chr(c) for end, begin in zip(ends, begins, strict=True) for c in range(end + 1, begin))
+    newer = "".join(compile_regex(r"\P{Cn}").findall(unassigned))
+    return re.compile(f"[{newer}]" if newer else r"(?!)")
 
 
 def compile_regex(regex: str) -> Any:

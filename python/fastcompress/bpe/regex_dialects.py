@@ -25,6 +25,7 @@ def from_fancy_regex(regex: str) -> str:
 
 def from_onig(regex: str) -> str:
     """A pattern of `tokenizers`' in Python's syntax. Raises ConfigError for what cannot be put into it."""
+    regex = re.sub(r"(?<!\\)\(\?([a-z]*)m(?=[a-z-]*[:)])", r"(?\1s", regex)  # Ruby's name for "dot matches all"
     return _rewritten(regex, _ONIG_IN_PYTHON, "(?:", ")+")
 
 

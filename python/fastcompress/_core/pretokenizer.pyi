@@ -6,6 +6,7 @@ import numpy.typing as npt
 _Text: TypeAlias = str | bytes | bytearray | memoryview
 
 PATTERNS: dict[str, str]
+ALIASES: dict[str, str]
 UNICODE_VERSION: str
 
 def split_ends(text: _Text, pattern: str) -> npt.NDArray[np.uint64]: ...

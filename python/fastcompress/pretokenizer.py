@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from fastcompress._core import pretokenizer as _core
 
-__all__ = ["ALIASES", "PATTERNS", "SPLITS", "UNICODE_VERSION", "split", "split_ends", "without_surrogates"]
+__all__ = ["ALIASES", "PATTERNS", "SPLITS", "UNICODE_VERSION", "split", "split_ends", "utf8", "without_surrogates"]
 
 PATTERNS: Mapping[str, str] = MappingProxyType(_core.PATTERNS)
 """The regular expression of each named pattern, whose matches are the pretokens; empty for ``none``. In the syntax of
@@ -72,12 +72,17 @@ def split(text: str | bytes, pattern: str = "cl100k") -> list[bytes]:
     >>> split("Hello world, 2026!")
     [b'Hello', b' world', b',', b' ', b'202', b'6', b'!']
     """
-    data = without_surrogates(text).encode("utf-8") if isinstance(text, str) else bytes(text)
+    data = utf8(text)
     pieces, begin = [], 0
     for end in split_ends(data, pattern).tolist():
         pieces.append(data[begin:end])
         begin = end
     return pieces
+
+
+def utf8(text: str | bytes | bytearray | memoryview) -> bytes:
+    """The bytes of a text as the core reads it."""
+    return without_surrogates(text).encode("utf-8") if isinstance(text, str) else bytes(text)
 
 
 def without_surrogates(text: str) -> str:

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bind.h"
+#include "fastcompress/bpe/dropout.h"
 #include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/text_encoder.h"
 #include "fastcompress/bpe/trainer.h"
@@ -163,6 +164,24 @@ py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::opt
     const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
     bpe::EncodedBatch batch = without_gil(
         [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), encode_text); });
+    return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i].
+py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
+                                    const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
+                                    double dropout, std::optional<size_t> num_threads) {
+    const std::vector<TextView> views = views_of(texts);
+    if (views.size() != seeds.size() || views.size() != begins.size()) {
+        raise(invalid_argument("as many seeds and begins as texts are needed"));
+    }
+    if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
+    std::vector<bpe::DropoutText> stretches;
+    for (size_t i = 0; i < views.size(); ++i) stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
+    bpe::EncodedBatch batch = without_gil([&] {
+        return bpe::encode_batch_with_dropout(tokenizer.vocabulary, stretches, dropout,
+                                              num_threads_or_default(num_threads));
+    });
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
@@ -342,6 +361,8 @@ void bind_bpe(py::module_& m) {
         .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
         .def_property_readonly("nfc",
                                [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
+        .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
+             py::arg("begins"), py::arg("dropout"), py::arg("num_threads"))
         .def("decode", &decode, py::arg("tokens").noconvert())
         .def("token_bytes", &token_bytes, py::arg("id"))
         .def("token_lengths", &token_lengths)

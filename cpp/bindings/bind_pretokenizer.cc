@@ -44,6 +44,11 @@ void bind_pretokenizer(py::module_& m) {
     py::dict patterns;
     for (const auto& info : pretokenizer::patterns()) patterns[py::str(info.name)] = py::str(info.regex);
     sub.attr("PATTERNS") = patterns;
+    py::dict aliases;
+    for (const auto& [alias, pattern] : pretokenizer::aliases()) {
+        aliases[py::str(alias)] = py::str(pretokenizer::info(pattern).name);
+    }
+    sub.attr("ALIASES") = aliases;
     sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(pretokenizer::kUnicodeVersion));
     sub.def("split_ends", &split_ends, py::arg("text"), py::arg("pattern"),
             "The byte offset at which each pretoken of a text ends: uint64[n].");

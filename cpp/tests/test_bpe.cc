@@ -52,8 +52,8 @@ std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken)
 
 void test_encoding() {
     std::mt19937 random(1);
-    for (const Pattern pattern :
-         {Pattern::kGpt2, Pattern::kCl100k, Pattern::kO200k, Pattern::kWhitespace, Pattern::kNone}) {
+    for (const pretokenizer::PatternInfo& info : pretokenizer::patterns()) {
+        const Pattern pattern = info.pattern;
         const std::vector<std::string> texts = random_texts(random, 200, 60);
         const Vocabulary vocabulary = train(texts, pattern, 150);
         Encoder encoder(vocabulary);

@@ -9,12 +9,15 @@
 #endif
 
 namespace fastcompress::pretokenizer {
-namespace {
 
 // Bit i of each mask says whether byte i of 64 is an ASCII character of the class.
 struct AsciiMasks {
-    uint64_t upper = 0, lower = 0, number = 0, space = 0, beyond = 0;  // beyond: not ASCII
+    uint64_t upper = 0, lower = 0, number = 0, space = 0, newline = 0, blank = 0, apostrophe = 0;
+    uint64_t graphic = 0;  // ! to ~: letters, numbers and what is kPunctuation
+    uint64_t beyond = 0;   // not ASCII
 };
+
+namespace {
 
 #if defined(FASTCOMPRESS_SSE2)
 
@@ -36,7 +39,13 @@ AsciiMasks classify(const uint8_t* bytes) {
         masks.upper |= mask_of(in_range(v, 'A', 'Z'), i);
         masks.lower |= mask_of(in_range(v, 'a', 'z'), i);
         masks.number |= mask_of(in_range(v, '0', '9'), i);
-        masks.space |= mask_of(_mm_or_si128(in_range(v, '\t', '\r'), _mm_cmpeq_epi8(v, _mm_set1_epi8(' '))), i);
+        const __m128i blank = _mm_cmpeq_epi8(v, _mm_set1_epi8(' '));
+        masks.blank |= mask_of(blank, i);
+        masks.space |= mask_of(_mm_or_si128(in_range(v, '\t', '\r'), blank), i);
+        masks.newline |=
+            mask_of(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('\n')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\r'))), i);
+        masks.apostrophe |= mask_of(_mm_cmpeq_epi8(v, _mm_set1_epi8('\'')), i);
+        masks.graphic |= mask_of(in_range(v, '!', '~'), i);
         masks.beyond |= mask_of(v, i);
     }
     return masks;
@@ -63,7 +72,12 @@ AsciiMasks classify(const uint8_t* bytes) {
         masks.upper |= mask_of(in_range(v, 'A', 'Z'), i);
         masks.lower |= mask_of(in_range(v, 'a', 'z'), i);
         masks.number |= mask_of(in_range(v, '0', '9'), i);
-        masks.space |= mask_of(vorrq_u8(in_range(v, '\t', '\r'), vceqq_u8(v, vdupq_n_u8(' '))), i);
+        const uint8x16_t blank = vceqq_u8(v, vdupq_n_u8(' '));
+        masks.blank |= mask_of(blank, i);
+        masks.space |= mask_of(vorrq_u8(in_range(v, '\t', '\r'), blank), i);
+        masks.newline |= mask_of(vorrq_u8(vceqq_u8(v, vdupq_n_u8('\n')), vceqq_u8(v, vdupq_n_u8('\r'))), i);
+        masks.apostrophe |= mask_of(vceqq_u8(v, vdupq_n_u8('\'')), i);
+        masks.graphic |= mask_of(in_range(v, '!', '~'), i);
         masks.beyond |= mask_of(vcgeq_u8(v, vdupq_n_u8(0x80)), i);
     }
     return masks;
@@ -84,6 +98,10 @@ AsciiMasks classify(const uint8_t* bytes) {
         if (cls & kLower) masks.lower |= bit;
         if (cls & kNumber) masks.number |= bit;
         if (cls & kSpace) masks.space |= bit;
+        if (cls & kNewline) masks.newline |= bit;
+        if (cls & (kLetter | kNumber | kPunctuation)) masks.graphic |= bit;
+        if (bytes[i] == ' ') masks.blank |= bit;
+        if (bytes[i] == '\'') masks.apostrophe |= bit;
     }
     return masks;
 }
@@ -102,7 +120,8 @@ void ClassBitmaps::fill(size_t begin) {
     const size_t size = end_ - begin;
     size_t decoded_to = 0;  // characters past ASCII before this offset are in the bitmaps
     const size_t num_words = (size + 63) / 64;
-    for (auto& bitmap : bitmaps_) bitmap[num_words] = bitmap[num_words + 1] = 0;
+    for (auto& bits : rows_) bits[0] = bits[num_words + 1] = bits[num_words + 2] = 0;
+    all_ascii_ = true;
     for (size_t word = 0; word < num_words; ++word) {
         const size_t offset = word * 64;
         AsciiMasks masks;
@@ -114,15 +133,11 @@ void ClassBitmaps::fill(size_t begin) {
             masks = classify(padded);
         }
         const uint64_t valid = size - offset < 64 ? (uint64_t{1} << (size - offset)) - 1 : ~uint64_t{0};
-        const uint64_t letter = masks.upper | masks.lower;
-        bitmaps_[kLetterRun][word] = letter & valid;
-        bitmaps_[kNumberRun][word] = masks.number & valid;
-        bitmaps_[kSpaceRun][word] = masks.space & valid;
-        bitmaps_[kSymbolRun][word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
-        bitmaps_[kUpperSetRun][word] = masks.upper & valid;
-        bitmaps_[kLowerSetRun][word] = masks.lower & valid;
+        set_ascii(word, masks, valid);
         beyond_[word] = masks.beyond & valid;
+        all_ascii_ &= beyond_[word] == 0;
     }
+    if (all_ascii_) return;
     for (size_t word = 0; word < num_words; ++word) {
         for (uint64_t left = beyond_[word]; left != 0; left &= left - 1) {
             const size_t offset = word * 64 + static_cast<size_t>(std::countr_zero(left));
@@ -131,16 +146,45 @@ void ClassBitmaps::fill(size_t begin) {
     }
 }
 
+// Sets the bits of 64 bytes' ASCII characters, and clears those of the others, in every bitmap in use.
+void ClassBitmaps::set_ascii(size_t word, const AsciiMasks& masks, uint64_t valid) {
+    const uint64_t letter = masks.upper | masks.lower;
+    row(kLetterRun)[word] = letter & valid;
+    row(kNumberRun)[word] = masks.number & valid;
+    row(kSpaceRun)[word] = masks.space & valid;
+    row(kSymbolRun)[word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
+    row(kNewlineRun)[word] = masks.newline & valid;
+    row(kBlankRun)[word] = masks.blank & valid;
+    row(kApostrophe)[word] = masks.apostrophe & valid;
+    row(kContinuation)[word] = 0;
+    switch (family_) {
+        case RunFamily::kBasic: return;
+        case RunFamily::kCases:
+            row(kUpperSetRun)[word] = masks.upper & valid;
+            row(kLowerSetRun)[word] = masks.lower & valid;
+            return;
+        case RunFamily::kMarks:
+            row(kMarkedWordRun)[word] = letter & valid;
+            row(kUnmarkedSymbolRun)[word] = row(kSymbolRun)[word];
+            return;
+        case RunFamily::kScripts:
+            row(kHanKanaWordRun)[word] = row(kHanKanaPunctuationRun)[word] = 0;
+            row(kOtherWordRun)[word] = letter & valid;
+            row(kOtherPunctuationRun)[word] = masks.graphic & ~(letter | masks.number) & valid;
+            return;
+    }
+}
+
 // Sets the bytes of the character at an offset of the window in the bitmaps of its classes; returns its length.
 size_t ClassBitmaps::add_character(size_t offset) {
     const DecodedCodePoint decoded = decode_utf8(text_.data(), begin_ + offset, text_.size());
     const CharClass cls = class_of(decoded.value);
-    const uint64_t bits = (uint64_t{1} << decoded.length) - 1;
+    uint64_t bits = (uint64_t{1} << decoded.length) - 1;
     const size_t word = offset / 64;
     const size_t shift = offset % 64;
     const auto set = [&](RunClass run_class) {
-        bitmaps_[run_class][word] |= bits << shift;
-        bitmaps_[run_class][word + 1] |= bits >> 1 >> (63 - shift);  // what crosses into the next word
+        row(run_class)[word] |= bits << shift;
+        row(run_class)[word + 1] |= bits >> 1 >> (63 - shift);  // what crosses into the next word
     };
     if (cls & kLetter) {
         set(kLetterRun);
@@ -149,10 +193,28 @@ size_t ClassBitmaps::add_character(size_t offset) {
     } else {
         set(cls & kSpace ? kSpaceRun : kSymbolRun);
     }
-    if (with_case_) {
-        if (cls & kUpperSet) set(kUpperSetRun);
-        if (cls & kLowerSet) set(kLowerSetRun);
+    const auto set_if_member = [&](RunClass run_class) {
+        if (belongs(cls, decoded.value, run_class)) set(run_class);
+    };
+    switch (family_) {
+        case RunFamily::kBasic: break;
+        case RunFamily::kCases:
+            set_if_member(kUpperSetRun);
+            set_if_member(kLowerSetRun);
+            break;
+        case RunFamily::kMarks:
+            set_if_member(kMarkedWordRun);
+            set_if_member(kUnmarkedSymbolRun);
+            break;
+        case RunFamily::kScripts:
+            set_if_member(kHanKanaWordRun);
+            set_if_member(kHanKanaPunctuationRun);
+            set_if_member(kOtherWordRun);
+            set_if_member(kOtherPunctuationRun);
+            break;
     }
+    bits &= ~uint64_t{1};
+    set(kContinuation);
     return decoded.length;
 }
 

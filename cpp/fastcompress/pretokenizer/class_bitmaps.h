@@ -1,11 +1,10 @@
 // Which bytes of a text belong to which class of characters, as bitmaps over a window that slides along the text.
 //
-// A scanner spends its time looking for the end of a run: of letters, of symbols. With one bit a byte that is a shift
-// and a count of trailing ones instead of a loop whose exit nobody can predict. All bytes of a multi-byte character
-// carry its class, so a run of Cyrillic or Chinese ends as cheaply as a run of ASCII.
+// With one bit a byte, "the end of this run of letters" is a shift and a count of trailing ones, and "every place
+// where a word begins" is a few operations on 64 bytes at once (boundary_bits.h). All bytes of a multi-byte character
+// carry its class, so Cyrillic or Chinese are as cheap as ASCII once the bitmaps are filled.
 //
-// Filling: 16 bytes at a time by comparisons for ASCII (SSE2 on x86-64, NEON on 64-bit ARM, a table elsewhere);
-// characters past ASCII are decoded one by one and set in all bitmaps.
+// Filling: by vector comparisons for ASCII; characters past ASCII are decoded one by one and set in all bitmaps.
 #pragma once
 
 #include <algorithm>
@@ -17,35 +16,78 @@
 
 namespace fastcompress::pretokenizer {
 
-// The classes that patterns look for runs of. Letters, numbers, spaces and symbols divide all characters.
+// Letters, numbers, spaces and symbols divide all characters; the other classes are subsets of them.
 enum RunClass : uint8_t {
-    kLetterRun,
-    kNumberRun,
-    kSpaceRun,
-    kSymbolRun,    // [^\s\p{L}\p{N}]
-    kUpperSetRun,  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], filled for o200k only
-    kLowerSetRun,  // [\p{Ll}\p{Lm}\p{Lo}\p{M}], filled for o200k only
+    kLetterRun,     // \p{L}
+    kNumberRun,     // \p{N}
+    kSpaceRun,      // \s
+    kSymbolRun,     // [^\s\p{L}\p{N}], marks included
+    kNewlineRun,    // [\r\n]
+    kBlankRun,      // the character ' '
+    kApostrophe,    // the character '
+    kContinuation,  // bytes of a well-formed multi-byte character after its first
+    // RunFamily::kCases
+    kUpperSetRun,  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+    kLowerSetRun,  // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+    // RunFamily::kMarks
+    kMarkedWordRun,      // [\p{L}\p{M}]
+    kUnmarkedSymbolRun,  // [^\s\p{L}\p{M}\p{N}]
+    // RunFamily::kScripts: Han and kana (is_han_or_kana) apart from all others
+    kHanKanaWordRun,         // [\p{L}\p{M}]
+    kHanKanaPunctuationRun,  // [\p{P}\p{S}]
+    kOtherWordRun,           // [\p{L}\p{M}]
+    kOtherPunctuationRun,    // [\p{P}\p{S}]
     kNumRunClasses,
 };
+
+// The bitmaps a pattern needs besides those that all do.
+enum class RunFamily : uint8_t { kBasic, kCases, kMarks, kScripts };
+
+// Whether a character belongs to a class that scanners look for runs of.
+inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
+    switch (run_class) {
+        case kLetterRun: return cls & kLetter;
+        case kNumberRun: return cls & kNumber;
+        case kSpaceRun: return cls & kSpace;
+        case kSymbolRun: return !(cls & (kSpace | kLetter | kNumber));
+        case kUpperSetRun: return cls & kUpperSet;
+        case kLowerSetRun: return cls & kLowerSet;
+        case kMarkedWordRun: return cls & (kLetter | kMark);
+        case kUnmarkedSymbolRun: return !(cls & (kSpace | kLetter | kMark | kNumber));
+        case kHanKanaWordRun: return cls & (kLetter | kMark) && is_han_or_kana(code_point);
+        case kHanKanaPunctuationRun: return cls & kPunctuation && is_han_or_kana(code_point);
+        case kOtherWordRun: return cls & (kLetter | kMark) && !is_han_or_kana(code_point);
+        case kOtherPunctuationRun: return cls & kPunctuation && !is_han_or_kana(code_point);
+        default: break;  // no scanner looks for runs of the others
+    }
+    return false;
+}
+
+struct AsciiMasks;
 
 class ClassBitmaps {
   public:
     static constexpr size_t kWindowBytes = 4096;
+    static constexpr size_t kWords = kWindowBytes / 64;
     // The window moves on when less than this is left of it: so only runs longer than that can cross its end.
     static constexpr size_t kMarginBytes = 512;
 
-    // with_case: fill the two bitmaps that only o200k needs.
-    ClassBitmaps(Bytes text, bool with_case) : text_(text), with_case_(with_case) { fill(0); }
+    // Fills the bitmaps that all patterns need and those of the family.
+    ClassBitmaps(Bytes text, RunFamily family) : text_(text), family_(family) { fill(0); }
 
     // Makes the window hold `position`, a character border, with the margin after it (or the end of the text).
     void move_to(size_t position) {
         if (position + kMarginBytes > end_ && end_ < text_.size()) fill(position);
     }
+    // Makes the window begin at `position`, a character border.
+    void begin_at(size_t position) {
+        if (position != begin_) fill(position);
+    }
 
     // The end of the run of the class from `position` on, which lies in the window: exact if it is less than end(),
     // else the run goes on past the window.
     size_t run_end(RunClass run_class, size_t position) const {
-        const uint64_t* words = bitmaps_[run_class].data();
+        const uint64_t* words = row(run_class);
         size_t offset = position - begin_;
         for (;;) {
             const size_t word = offset / 64;
@@ -57,18 +99,25 @@ class ClassBitmaps {
             if (ones < 64) return std::min(begin_ + offset, end_);
         }
     }
+    size_t begin() const { return begin_; }
     size_t end() const { return end_; }
+    Bytes text() const { return text_; }
+    bool all_ascii() const { return all_ascii_; }
+    // Bit i of word w stands for byte begin() + 64 w + i. Word -1 and the one after the last are zero.
+    const uint64_t* row(RunClass run_class) const { return rows_[run_class].data() + 1; }
 
   private:
     void fill(size_t begin);
+    void set_ascii(size_t word, const AsciiMasks& masks, uint64_t valid);
     size_t add_character(size_t offset);
+    uint64_t* row(RunClass run_class) { return rows_[run_class].data() + 1; }
 
-    static constexpr size_t kWords = kWindowBytes / 64;
     Bytes text_;
-    bool with_case_;
+    RunFamily family_;
+    bool all_ascii_ = true;
     size_t begin_ = 0;
     size_t end_ = 0;  // a character border, or the end of the text
-    std::array<std::array<uint64_t, kWords + 2>, kNumRunClasses> bitmaps_;
+    std::array<std::array<uint64_t, 1 + kWords + 2>, kNumRunClasses> rows_;
     std::array<uint64_t, kWords> beyond_;  // not ASCII
 };
 

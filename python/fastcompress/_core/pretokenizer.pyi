@@ -6,6 +6,7 @@ import numpy.typing as npt
 _Text: TypeAlias = str | bytes | bytearray | memoryview
 
 PATTERNS: dict[str, str]
+ALIASES: dict[str, str]
 UNICODE_VERSION: str
 ASSIGNED: list[tuple[int, int]]
 

@@ -24,6 +24,13 @@ def check_threads(num_threads: int | None) -> None:
         raise ConfigError(f"num_threads={num_threads} is out of range: give at least 1, or None for all cores")
 
 
+def check_dropout(dropout: float, seed: int) -> None:
+    if not 0 <= dropout <= 1:
+        raise ConfigError(f"dropout={dropout} is not a probability: give a number from 0 to 1")
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise ConfigError(f"seed={seed} is out of range: give an integer from 0 to 2**64 - 1")
+
+
 def checked_id(token_id: int) -> int:
     """An int that fits the core's; the core knows which ids there are."""
     index = operator.index(token_id)

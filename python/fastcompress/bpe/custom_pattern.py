@@ -11,7 +11,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,8 +49,7 @@ def named_pattern(regexes: Sequence[str]) -> str | None:
 
 def regexes_of(name: str) -> Sequence[str]:
     """The regexes of a named pattern, each cutting what the one before left: one for most, three for DeepSeek's."""
-    splits: Mapping[str, Sequence[str]] = getattr(pretokenizer, "SPLITS", {})
-    return splits.get(name, (pretokenizer.PATTERNS[name],))
+    return pretokenizer.SPLITS.get(name, (pretokenizer.PATTERNS[name],))
 
 
 def resolve_pattern(pattern: str) -> str:

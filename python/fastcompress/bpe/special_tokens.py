@@ -11,7 +11,7 @@ from fastcompress._core import bpe as _core
 from fastcompress.bpe.arguments import Text, check_texts
 from fastcompress.errors import DataError
 from fastcompress.formats.tokenizer_json import AddedToken
-from fastcompress.pretokenizer import without_surrogates
+from fastcompress.pretokenizer import utf8
 
 Specials: TypeAlias = "Collection[str] | Literal['all']"
 
@@ -65,13 +65,13 @@ class SpecialTokens:
         if ours := disallowed & self.texts:
             occurrence = self._core.find_special(text, self._mask(ours))
             found += [occurrence] if occurrence else []
-        if (others := disallowed - self.texts) and (match := _pattern_of(others).search(_utf8(text))):
+        if (others := disallowed - self.texts) and (match := _pattern_of(others).search(utf8(text))):
             found.append((match.start(), match.group().decode("utf-8")))
         if not found:
             return
         offset, token = min(found)
         if isinstance(text, str):
-            offset = len(_utf8(text)[:offset].decode("utf-8", "ignore"))
+            offset = len(utf8(text)[:offset].decode("utf-8", "ignore"))
         raise DataError(
             f"the text holds the special token {token!r} at offset {offset}: pass it in allowed_special to encode it "
             "as that token, or disallowed_special=() for ordinary text"
@@ -82,10 +82,6 @@ class SpecialTokens:
         if not texts:
             return b""
         return bytes(bool(flags & FLAGS["special"]) and text in texts for text, _, flags in self._rows)
-
-
-def _utf8(text: Text) -> bytes:
-    return without_surrogates(text).encode("utf-8") if isinstance(text, str) else bytes(text)
 
 
 @functools.lru_cache(maxsize=64)

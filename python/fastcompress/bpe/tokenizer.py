@@ -15,15 +15,17 @@ import numpy.typing as npt
 
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.bpe.arguments import Text, check_texts, check_threads, checked_id, token_array
+from fastcompress.bpe.arguments import Text, check_dropout, check_texts, check_threads, checked_id, token_array
 from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
 from fastcompress.bpe.huggingface import document_of, vocabulary_of
+from fastcompress.bpe.offsets import TokenOffsets
 from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.training import train_vocabulary
-from fastcompress.errors import ConfigError, FormatError
+from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
 from fastcompress.formats.tokenizer_json import AddedToken, read_tokenizer_json
+from fastcompress.pretokenizer import utf8
 
 
 class BPE:
@@ -225,8 +227,23 @@ class BPE:
         return self._encode(text, allowed).astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
-        """``len(encode(text))``."""
+        """``len(encode(text))``, without making the list: four bytes of memory a token."""
         return len(self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special))
+
+    def count_batch(
+        self,
+        texts: Sequence[Text],
+        num_threads: int | None = None,
+        *,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+    ) -> npt.NDArray[np.int64]:
+        """int64[len(texts)]: `count` of each text, on ``num_threads`` threads (None: all cores)."""
+        _, offsets = self.encode_batch_to_numpy(
+            texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
+        )
+        borders = offsets.astype(np.int64)
+        return borders[1:] - borders[:-1]
 
     def encode_batch(
         self,
@@ -278,6 +295,99 @@ class BPE:
             for part in self._core.segments(text, allowed)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
+
+    def encode_with_dropout(
+        self,
+        text: Text,
+        dropout: float = 0.1,
+        *,
+        seed: int,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+    ) -> list[int]:
+        """`encode` with merges left out at random, so that a model in training sees a word cut in many ways.
+
+        Within each pretoken: go through the pairs that merge, by rank and from left to right within a rank; skip each
+        with probability ``dropout`` and merge the first that is not skipped; repeat, with all skipped pairs candidates
+        again, until every one is skipped. So 0 gives `encode`'s ids, 1 single bytes, and decoding gives the text back
+        whatever was left out. (Above 0 a pretoken is not looked up as a whole, as with a rank file `encode` does.)
+
+        The ids depend on the vocabulary, the text, ``dropout`` and ``seed`` (in [0, 2**64)) only, on every machine.
+        Takes time in proportion to 1 / (1 - dropout). Raises ConfigError for a dropout or a seed out of range.
+        Source: Provilkov, Emelianenko and Voita, 2020.
+        """
+        [ids] = self.encode_batch_with_dropout(
+            [text],
+            dropout,
+            seed=seed,
+            num_threads=1,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+        )
+        return ids
+
+    def encode_batch_with_dropout(
+        self,
+        texts: Sequence[Text],
+        dropout: float = 0.1,
+        *,
+        seed: int,
+        num_threads: int | None = None,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+    ) -> list[list[int]]:
+        """`encode_with_dropout` for many texts: text i with ``(seed + i) % 2**64``, on ``num_threads`` threads."""
+        check_dropout(dropout, seed)
+        if dropout == 0:
+            return self.encode_batch(
+                texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
+            )
+        if isinstance(texts, str | bytes):
+            raise TypeError("expected a sequence of texts; for one text call encode_with_dropout")
+        check_threads(num_threads)
+        if self._custom is not None:
+            raise ConfigError("dropout needs a named pattern; this vocabulary has one of its own")
+        cut = [
+            self._core.segments(text, self._special.check(text, allowed_special, disallowed_special)) for text in texts
+        ]
+        stretches, seeds, begins = [], [], []
+        for number, segments in enumerate(cut):
+            begin = 0
+            for segment in segments:
+                if isinstance(segment, int):
+                    begin += int(self._token_lengths[segment])
+                    continue
+                stretches.append(segment)
+                seeds.append((seed + number) % (1 << 64))
+                begins.append(begin)
+                begin += len(segment)
+        tokens, borders = self._core.encode_batch_with_dropout(stretches, seeds, begins, dropout, num_threads)
+        ids = tokens.tolist()
+        encoded = iter([ids[begin:end] for begin, end in itertools.pairwise(borders.tolist())])
+        return [
+            [i for segment in segments for i in ([segment] if isinstance(segment, int) else next(encoded))]
+            for segments in cut
+        ]
+
+    def encode_with_offsets(
+        self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all"
+    ) -> TokenOffsets:
+        """`encode` together with where in the text each token lies, in bytes and in characters.
+
+        O(len(text)). See `TokenOffsets` for tokens that hold part of a character. Raises DataError for a text that its
+        tokens do not spell, as a normalizer may make it.
+        """
+        allowed = self._special.check(text, allowed_special, disallowed_special)
+        data = utf8(text)
+        tokens = self._encode(data, allowed)
+        if int(self._token_lengths[tokens].sum()) != len(data) or (
+            not self.lossless and self.decode_bytes(tokens) != data
+        ):
+            raise DataError(
+                "the tokens do not spell this text (the vocabulary normalizes it, or drops or adds some of it), so "
+                "they have no offsets in it: normalize the text first"
+            )
+        return TokenOffsets.of(tokens, self._token_lengths[tokens], data)
 
     # ------------------------------------------------------------------ decoding
 

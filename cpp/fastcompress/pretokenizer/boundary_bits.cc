@@ -1,0 +1,263 @@
+#include "fastcompress/pretokenizer/boundary_bits.h"
+
+#include "fastcompress/pretokenizer/scanners.h"
+
+namespace fastcompress::pretokenizer {
+namespace {
+
+// Calls visit(offset) for each set bit in ascending order.
+template <class Visit>
+void for_each_bit(const uint64_t* words, size_t num_words, const Visit& visit) {
+    for (size_t word = 0; word < num_words; ++word) {
+        for (uint64_t left = words[word]; left != 0; left &= left - 1) {
+            visit(word * 64 + static_cast<size_t>(std::countr_zero(left)));
+        }
+    }
+}
+
+// A row of bitmaps as seen from one word: the classes of the bytes before and after each byte.
+struct Row {
+    const uint64_t* words;
+    uint64_t here() const { return words[0]; }
+    template <int kDistance>
+    uint64_t before() const {  // bit i: byte i - kDistance
+        return words[0] << kDistance | words[-1] >> (64 - kDistance);
+    }
+    template <int kDistance>
+    uint64_t after() const {  // bit i: byte i + kDistance
+        return words[0] >> kDistance | words[1] << (64 - kDistance);
+    }
+};
+
+}  // namespace
+
+// The rules that need no more than the characters beside a border. Below, "start" means: the first byte of a run.
+template <BorderRules::Words kWordRule, bool kAscii>
+void BorderBits::find_local() {
+    constexpr bool kCased = kWordRule == BorderRules::kCasedWords;
+    const bool divides_numbers = rules_.max_digits > 0;
+    for (size_t word = 0; word < num_words_; ++word) {
+        const auto row = [&](RunClass run_class) { return Row{bitmaps_->row(run_class) + word}; };
+        const Row letters = row(kLetterRun);
+        const Row numbers = row(kNumberRun);
+        const Row spaces = row(kSpaceRun);
+        const Row symbols = row(kSymbolRun);
+        const Row newlines = row(kNewlineRun);
+        const Row blanks = row(kBlankRun);
+        const Row apostrophes = row(kApostrophe);
+        const Row continuation = row(kContinuation);
+        const Row upper = row(kUpperSetRun);
+        const Row lower = row(kLowerSetRun);
+        const uint64_t first_bytes = kAscii ? ~uint64_t{0} : ~continuation.here();
+        // For a bit that says something about the character before: the bytes between its first byte and here.
+        const auto before_character = [&](const auto& at_distance) -> uint64_t {
+            uint64_t bits = at_distance(std::integral_constant<int, 1>());
+            if constexpr (!kAscii) {
+                uint64_t between = continuation.before<1>();
+                bits |= between & at_distance(std::integral_constant<int, 2>());
+                between &= continuation.before<2>();
+                bits |= between & at_distance(std::integral_constant<int, 3>());
+                between &= continuation.before<3>();
+                bits |= between & at_distance(std::integral_constant<int, 4>());
+            }
+            return bits;
+        };
+
+        const uint64_t after_space = spaces.before<1>();
+        const uint64_t after_blank = blanks.before<1>();
+        // In o200k words are letters and marks, and the symbols that can hold marks are looked at by the scanner.
+        const auto words_at = [&](const auto& view) { return kCased ? view(upper) | view(lower) : view(letters); };
+        const uint64_t in_word = words_at([](const Row& r) { return r.here(); });
+        const uint64_t after_word = words_at([](const Row& r) { return r.template before<1>(); });
+        const uint64_t in_symbols = kCased ? symbols.here() & ~in_word : symbols.here();
+        const auto symbols_before = [&]<int kDistance>(std::integral_constant<int, kDistance>) {
+            const uint64_t bits = symbols.before<kDistance>();
+            return kCased ? bits & ~(upper.before<kDistance>() | lower.before<kDistance>()) : bits;
+        };
+        const uint64_t after_symbols = symbols_before(std::integral_constant<int, 1>());
+        const uint64_t word_starts = in_word & ~after_word;
+        const uint64_t number_starts = numbers.here() & ~numbers.before<1>();
+        const uint64_t symbol_starts = in_symbols & ~after_symbols;
+        const uint64_t space_starts = spaces.here() & ~after_space;
+
+        uint64_t borders = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
+        uint64_t contractions;
+        uint64_t last_spaces = 0;  // the last character of white space before something else: \s+(?!\S)
+        const auto nonspace_after = [&]<int kDistance>(std::integral_constant<int, kDistance>) {
+            return letters.after<kDistance>() | numbers.after<kDistance>() | symbols.after<kDistance>();
+        };
+        {
+            uint64_t before_other = nonspace_after(std::integral_constant<int, 1>());
+            if constexpr (!kAscii) {
+                uint64_t between = continuation.after<1>();
+                before_other &= ~between;
+                before_other |= between & ~continuation.after<2>() & nonspace_after(std::integral_constant<int, 2>());
+                between &= continuation.after<2>();
+                before_other |= between & ~continuation.after<3>() & nonspace_after(std::integral_constant<int, 3>());
+            }
+            last_spaces = spaces.here() & first_bytes & before_other;
+        }
+        if constexpr (kWordRule == BorderRules::kSpaceBefore) {
+            borders |= (word_starts | number_starts) & ~after_blank;
+            borders |= space_starts | last_spaces;
+            // An apostrophe that begins a pretoken, before a letter.
+            contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after<1>();
+        } else {
+            // A symbol that stands alone between the pretoken before it and a word belongs to the word.
+            const auto lone_symbol = [&]<int kDistance>(std::integral_constant<int, kDistance>) {
+                return symbols_before(std::integral_constant<int, kDistance>()) &
+                       ~symbols_before(std::integral_constant<int, kDistance + 1>()) & ~blanks.before<kDistance + 1>();
+            };
+            const uint64_t after_newline = newlines.before<1>();
+            borders |= word_starts & ~(after_space & ~after_newline) & ~before_character(lone_symbol);
+            borders |= number_starts;
+            // Line breaks after symbols belong to them; what white space is left begins anew (absorb_newlines).
+            const uint64_t absorbed = newlines.here() & after_symbols;
+            borders |= space_starts & ~absorbed;
+            // White space ends after its last line break; what follows that divides again before its last character.
+            borders |= last_spaces & ~newlines.here();
+            const uint64_t indents = spaces.here() & ~newlines.here() & after_newline;
+            newlines_after_symbols_[word] = absorbed;
+            blanks_after_newlines_[word] = indents;
+            any_absorbed_ |= absorbed;
+            any_indented_ |= indents;
+            if constexpr (kCased) {
+                const uint64_t both_before = upper.before<1>() & lower.before<1>();
+                const uint64_t only_upper = upper.here() & ~lower.here() & first_bytes;
+                borders |= only_upper & lower.before<1>() & ~upper.before<1>();
+                // Upper case after a letter without case (or a mark) divides or not, depending on what is around;
+                // a mark after symbols is one of them or begins a word.
+                const uint64_t doubtful =
+                    (only_upper & both_before) | (in_word & ~letters.here() & first_bytes & after_symbols);
+                uncertain_[word] = doubtful;
+                has_uncertain_ |= doubtful != 0;
+                contractions = apostrophes.here() & after_word & letters.after<1>();
+            } else {
+                contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after<1>();
+            }
+        }
+        if (divides_numbers) {
+            const uint64_t in_number = numbers.here();
+            any_long_number_ |= in_number & numbers.before<1>() & numbers.before<2>() & numbers.before<3>();
+            if (!kAscii || rules_.max_digits == 1) any_long_number_ |= in_number & numbers.before<1>();
+        }
+        if constexpr (!kCased) uncertain_[word] = 0;
+        contractions_[word] = contractions;
+        any_contraction_ |= contractions;
+        borders_[word] = borders;
+    }
+}
+
+void BorderBits::find(const ClassBitmaps& bitmaps) {
+    bitmaps_ = &bitmaps;
+    size_ = bitmaps.end() - bitmaps.begin();
+    num_words_ = (size_ + 63) / 64;
+    const bool is_last = bitmaps.end() == bitmaps.text().size();
+    limit_ = is_last ? size_ : size_ < 16 ? 0 : size_ - 16;  // no local rule looks further than 16 bytes
+    has_uncertain_ = false;
+    any_contraction_ = any_absorbed_ = any_indented_ = any_long_number_ = 0;
+    borders_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end beyond the last word
+    const auto find_words = [&]<BorderRules::Words kWordRule>() {
+        bitmaps.all_ascii() ? find_local<kWordRule, true>() : find_local<kWordRule, false>();
+    };
+    switch (rules_.words) {
+        case BorderRules::kSpaceBefore: find_words.operator()<BorderRules::kSpaceBefore>(); break;
+        case BorderRules::kAnyBefore: find_words.operator()<BorderRules::kAnyBefore>(); break;
+        case BorderRules::kCasedWords: find_words.operator()<BorderRules::kCasedWords>(); break;
+    }
+    if (any_contraction_) end_contractions();
+    if (any_absorbed_) absorb_newlines();
+    if (any_indented_) divide_spaces();
+    if (any_long_number_) divide_numbers();
+    if (is_last && size_ > 0 && bitmaps.row(kSpaceRun)[(size_ - 1) / 64] >> (size_ - 1) % 64 & 1) {
+        // White space at the end of the text has rules of its own.
+        const uint64_t* spaces = bitmaps.row(kSpaceRun);
+        for (size_t end = size_; end > 0 && spaces[(end - 1) / 64] >> (end - 1) % 64 & 1; --end) doubt(end - 1);
+    }
+}
+
+// A contraction is a pretoken of its own (in o200k: the end of the word before it), and another begins after it.
+void BorderBits::end_contractions() {
+    const Text text(bitmaps_->text(), *bitmaps_);
+    const bool begins_pretoken = rules_.words != BorderRules::kCasedWords;
+    size_t last_end = 0;  // in "d's's" the second one does not follow a word, but a contraction
+    for_each_bit(contractions_.data(), num_words_, [&](size_t offset) {
+        if (!begins_pretoken && offset == last_end) return;
+        const size_t position = bitmaps_->begin() + offset;
+        const size_t length = rules_.fold_case ? contraction<true>(text, position) : contraction<false>(text, position);
+        if (length == 0) return;
+        last_end = offset + length;
+        clear(begins_pretoken ? offset + 1 : offset, last_end);
+        if (last_end <= size_) set(last_end);
+    });
+}
+
+// [^\s\p{L}\p{N}]+[\r\n]* (in o200k: [\r\n/]*): the line breaks after symbols belong to them.
+void BorderBits::absorb_newlines() {
+    const bool with_slash = rules_.words == BorderRules::kCasedWords;
+    const Bytes window = bitmaps_->text().subspan(bitmaps_->begin(), size_);
+    size_t end = 0;
+    for_each_bit(newlines_after_symbols_.data(), num_words_, [&](size_t begin) {
+        if (begin < end) return;  // within what was absorbed
+        end = begin + 1;
+        const auto is_absorbed = [&](uint8_t byte) {
+            return byte == '\n' || byte == '\r' || (with_slash && byte == '/');
+        };
+        while (end < size_ && is_absorbed(window[end])) ++end;
+        if (end - begin > 1) clear(begin, end);
+        if (end == size_) {
+            if (limit_ < size_) limit_ = std::min(limit_, begin);
+            return;
+        }
+        set(end);
+        // After a slash that was absorbed, bytes that look as if symbols went on begin anew.
+        if (window[end - 1] == '/') doubt(end);
+    });
+}
+
+// White space ends after its last line break: there is a border after a line break that none follows.
+void BorderBits::divide_spaces() {
+    for_each_bit(blanks_after_newlines_.data(), num_words_, [&](size_t offset) {
+        size_t end = offset;
+        const uint64_t* spaces = bitmaps_->row(kSpaceRun);
+        const uint64_t* newlines = bitmaps_->row(kNewlineRun);
+        for (;;) {  // to the first byte that is no space, or a line break
+            const size_t word = end / 64;
+            const size_t shift = end % 64;
+            const uint64_t ends = (~spaces[word] | newlines[word]) >> shift;
+            if (ends != 0) {
+                end += static_cast<size_t>(std::countr_zero(ends));
+                break;
+            }
+            end += 64 - shift;
+            if (end >= size_) break;
+        }
+        if (end >= size_) {
+            // Nobody knows yet. (At the end of the text the scanner is asked, from the first space on.)
+            if (limit_ < size_) limit_ = std::min(limit_, offset);
+        } else if (!(newlines[end / 64] >> end % 64 & 1)) {
+            set(offset);
+        }
+    });
+}
+
+// \p{N}{1,3}: from the start of a run of numbers, a border every so many characters.
+void BorderBits::divide_numbers() {
+    const uint64_t* numbers = bitmaps_->row(kNumberRun);
+    const uint64_t* continuation = bitmaps_->row(kContinuation);
+    uint32_t count = 0;  // characters since the last border
+    for (size_t word = 0; word < num_words_; ++word) {
+        const uint64_t starts = numbers[word] & ~(numbers[word] << 1 | numbers[static_cast<ptrdiff_t>(word) - 1] >> 63);
+        for (uint64_t left = numbers[word] & ~continuation[word]; left != 0; left &= left - 1) {
+            const auto bit = static_cast<size_t>(std::countr_zero(left));
+            if (starts >> bit & 1) count = 0;
+            if (count == rules_.max_digits) {
+                set(64 * word + bit);
+                count = 0;
+            }
+            ++count;
+        }
+    }
+}
+
+}  // namespace fastcompress::pretokenizer

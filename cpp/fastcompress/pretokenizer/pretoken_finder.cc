@@ -1,0 +1,133 @@
+#include "fastcompress/pretokenizer/pretoken_finder.h"
+
+namespace fastcompress::pretokenizer {
+namespace {
+
+struct Method {
+    RunFamily family;  // what the scanner reads
+    size_t (*scanner)(const Text& text, size_t begin);
+    bool has_bits;
+    BorderRules rules;
+};
+
+Method method_of(Pattern pattern) {
+    using enum BorderRules::Words;
+    switch (pattern) {
+        case Pattern::kGpt2: return {RunFamily::kBasic, next_gpt2, true, {kSpaceBefore, 0, false}};
+        case Pattern::kCl100k: return {RunFamily::kBasic, next_cl100k, true, {kAnyBefore, 3, true}};
+        case Pattern::kO200k: return {RunFamily::kCases, next_o200k, true, {kCasedWords, 3, true}};
+        case Pattern::kLlama3: return {RunFamily::kBasic, next_llama3, true, {kAnyBefore, 3, true}};
+        case Pattern::kQwen2: return {RunFamily::kBasic, next_qwen2, true, {kAnyBefore, 1, true}};
+        case Pattern::kDeepSeekV3: return {RunFamily::kScripts, next_deepseek_v3, false, {}};
+        case Pattern::kStrict: return {RunFamily::kMarks, next_strict, false, {}};
+        case Pattern::kWhitespace: return {RunFamily::kBasic, next_whitespace, false, {}};
+        case Pattern::kNone: break;
+    }
+    return {RunFamily::kBasic, nullptr, false, {}};
+}
+
+bool bit_at(const uint64_t* words, size_t offset) {
+    return words[offset / 64] >> offset % 64 & 1;
+}
+
+// The first set bit in [begin, end), or `end`.
+size_t first_bit(const uint64_t* words, size_t begin, size_t end) {
+    if (begin >= end) return end;
+    size_t word = begin / 64;
+    uint64_t bits = words[word] & (~uint64_t{0} << begin % 64);
+    while (bits == 0) {
+        if (++word * 64 >= end) return end;
+        bits = words[word];
+    }
+    return std::min(end, word * 64 + static_cast<size_t>(std::countr_zero(bits)));
+}
+
+}  // namespace
+
+PretokenFinder::PretokenFinder(Pattern pattern, Bytes text)
+    : text_(text),
+      scanner_(method_of(pattern).scanner),
+      has_bits_(method_of(pattern).has_bits),
+      bitmaps_(scanner_ ? text : Bytes(), method_of(pattern).family),
+      reader_(text, bitmaps_),
+      bits_(method_of(pattern).rules) {}
+
+bool PretokenFinder::next() {
+    begin_ = end_;
+    count_ = 0;
+    if (begin_ == text_.size()) return false;
+    if (!scanner_) {
+        add(text_.size());
+    } else if (has_bits_) {
+        find_by_bits();
+    } else {
+        find_by_scanner();
+    }
+    return true;
+}
+
+void PretokenFinder::add(size_t end) {
+    ends_[count_++] = static_cast<uint32_t>(end - begin_);
+    end_ = end;
+}
+
+void PretokenFinder::find_by_scanner() {
+    while (end_ < text_.size() && end_ - begin_ < ClassBitmaps::kWindowBytes) {
+        bitmaps_.move_to(end_);
+        add(scanner_(reader_, end_));
+    }
+}
+
+void PretokenFinder::find_by_bits() {
+    bitmaps_.begin_at(begin_);
+    bits_.find(bitmaps_);
+    const size_t limit = bits_.limit();
+    size_t done = 0;  // the offset up to which pretokens are found
+    while (bits_.has_uncertain()) {
+        const size_t uncertain = first_bit(bits_.uncertain(), done, limit);
+        if (uncertain == limit) break;
+        copy_borders(done + 1, uncertain);
+        done = scan_past(uncertain, limit);
+        if (done >= limit) return;
+    }
+    copy_borders(done + 1, limit);
+    if (bitmaps_.end() == text_.size()) {
+        add(text_.size());
+    } else if (count_ == 0) {  // a pretoken longer than the window
+        add(scanner_(reader_, begin_));
+    }
+}
+
+// Lets the scanner find pretokens until one ends past `uncertain` where the bits say so too, or past the limit.
+size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
+    size_t offset;
+    do {
+        add(scanner_(reader_, end_));
+        offset = end_ - begin_;
+    } while (offset < limit && (offset <= uncertain || !bit_at(bits_.borders(), offset)));
+    return offset;
+}
+
+// The borders in [begin, end) are ends of pretokens.
+void PretokenFinder::copy_borders(size_t begin, size_t end) {
+    const uint64_t* words = bits_.borders();
+    for (size_t word = begin / 64; word * 64 < end; ++word) {
+        uint64_t bits = words[word];
+        if (word == begin / 64) bits &= ~uint64_t{0} << begin % 64;
+        if (end - word * 64 < 64) bits &= (uint64_t{1} << (end - word * 64)) - 1;
+        const auto found = static_cast<size_t>(std::popcount(bits));
+        uint32_t* out = ends_.data() + count_;
+        const auto base = static_cast<uint32_t>(word * 64);
+        // Eight at a time without looking whether there are so many: cheaper than a branch for each.
+        for (size_t i = 0; i < found; i += 8) {
+            for (int k = 0; k < 8; ++k) {
+                *out++ = base + static_cast<uint32_t>(std::countr_zero(bits));
+                bits &= bits - 1;
+            }
+        }
+        count_ += found;
+    }
+    if (count_ > 0) end_ = begin_ + ends_[count_ - 1];
+}
+
+}  // namespace fastcompress::pretokenizer

@@ -13,6 +13,9 @@ constexpr size_t kMaxScanBytes = 96;
 // After a longer pretoken the buffers of merge_by_rank are given back.
 constexpr size_t kMaxKeptBytes = size_t{1} << 16;
 
+// Pretokens whose keys are computed before the first is looked up (measured: benchmarks/LOG.md).
+constexpr size_t kBatch = 128;
+
 // The number of threads that have enough to do to be worth starting.
 size_t threads_worth(std::span<const Bytes> texts) {
     constexpr size_t kMinBytesPerThread = size_t{1} << 16;
@@ -24,100 +27,115 @@ size_t threads_worth(std::span<const Bytes> texts) {
 }  // namespace
 
 void Encoder::encode(Bytes text, TokenBuffer& out) {
-    // Two phases a batch of pretokens: first compute keys and prefetch their sets, then look them up. So the waits for
-    // memory overlap instead of adding up.
-    size_t count = 0;
-    // Where 16 bytes may be read: not at the text's end, whose pretokens are copied first.
-    const uint8_t* const wide_end = text.data() + (text.size() < 16 ? 0 : text.size() - 15);
-    pretokenizer::for_each_pretoken(vocabulary_.pattern(), text, [&](Bytes pretoken) {
-        Pending& pending = pending_[count++];
-        pending.bytes = pretoken;
-        if (pretoken.size() <= ShortKey::kMaxBytes) {
-            uint8_t copy[16];
-            const uint8_t* bytes = pretoken.data();
-            if (bytes >= wide_end) {
-                std::memset(copy, 0, sizeof copy);
-                std::memcpy(copy, bytes, pretoken.size());
-                bytes = copy;
+    pretokenizer::PretokenFinder finder(vocabulary_.pattern(), text);
+    while (finder.next()) {
+        encode_found(finder, text, out);
+        cache_.grow_if_crowded();
+    }
+}
+
+// Two phases a batch of pretokens: first compute keys and ask for the cache lines they may be in, then look there. So
+// the waits for memory overlap instead of adding up.
+void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out) {
+    ShortKey keys[kBatch];
+    PretokenCache::Set* sets[kBatch];
+    const uint8_t* const base = text.data() + found.begin();
+    const std::span<const uint32_t> ends = found.ends();
+    uint32_t key_begin = 0;
+    uint32_t begin = 0;
+    for (size_t first = 0; first < ends.size(); first += kBatch) {
+        const size_t count = std::min(kBatch, ends.size() - first);
+        const std::span<const uint32_t> batch = ends.subspan(first, count);
+        // Sixteen bytes are read of each pretoken, which is too many for the last ones of a text: those are copied.
+        size_t num_readable = count;
+        while (num_readable > 0 &&
+               text.size() - found.begin() - (num_readable > 1 ? batch[num_readable - 2] : begin) < 16) {
+            --num_readable;
+        }
+        const uint32_t batch_begin = key_begin;
+        uint32_t longest = 0;
+        for (size_t i = 0; i < num_readable; ++i) {
+            const uint32_t size = batch[i] - key_begin;
+            keys[i] = ShortKey::of_readable(base + key_begin, size);
+            sets[i] = cache_.prefetch(keys[i]);
+            longest = std::max(longest, size);
+            key_begin = batch[i];
+        }
+        for (size_t i = num_readable; i < count; ++i) {
+            const uint32_t size = batch[i] - key_begin;
+            if (size <= ShortKey::kMaxBytes) keys[i] = ShortKey::of({base + key_begin, size});
+            sets[i] = cache_.prefetch(keys[i]);
+            longest = std::max(longest, size);
+            key_begin = batch[i];
+        }
+        if (longest > ShortKey::kMaxBytes) {
+            uint32_t long_begin = batch_begin;
+            for (size_t i = 0; i < count; ++i) {
+                const size_t size = batch[i] - long_begin;
+                if (size > ShortKey::kMaxBytes) {
+                    keys[i] = ShortKey::of_long({base + long_begin, size});
+                    sets[i] = cache_.prefetch(keys[i]);
+                }
+                long_begin = batch[i];
             }
-            pending.key = ShortKey::of_readable(bytes, pretoken.size());
-            pending.set = cache_.prefetch(pending.key);
         }
-        if (count == pending_.size()) {
-            encode_pending(count, out);
-            count = 0;
+
+        constexpr size_t kIdsEach = PretokenCache::kMaxInlineIds;
+        TokenId* tokens = out.reserve(kIdsEach * count);
+        TokenId* committed = tokens;
+        for (size_t i = 0; i < count; ++i) {
+            const PretokenCache::Entry* entry = PretokenCache::find(sets[i], keys[i]);
+            if (entry != nullptr && PretokenCache::is_inline(*entry)) [[likely]] {
+                tokens += PretokenCache::copy_ids(*entry, tokens);
+            } else {
+                out.commit(static_cast<size_t>(tokens - committed));
+                const size_t size = (first + i + 1 == ends.size() ? found.end() - found.begin() : batch[i]) - begin;
+                look_up({base + begin, size}, keys[i], sets[i], out);
+                committed = tokens = out.reserve(kIdsEach * count);
+            }
+            begin = batch[i];
         }
-    });
-    encode_pending(count, out);
+        out.commit(static_cast<size_t>(tokens - committed));
+    }
 }
 
 void Encoder::encode_pretoken(Bytes pretoken, TokenBuffer& out) {
     if (pretoken.empty()) return;
-    pending_[0].bytes = pretoken;
-    if (pretoken.size() <= ShortKey::kMaxBytes) {
-        pending_[0].key = ShortKey::of(pretoken);
-        pending_[0].set = cache_.prefetch(pending_[0].key);
-    }
-    encode_pending(1, out);
-}
-
-void Encoder::encode_pending(size_t count, TokenBuffer& out) {
-    for (const Pending& pending : std::span(pending_).first(count)) {
-        if (pending.bytes.size() > ShortKey::kMaxBytes) {
-            encode_long(pending.bytes, out);
-            continue;
-        }
-        const PretokenCache::Entry* entry = PretokenCache::find(pending.set, pending.key);
-        if (entry == nullptr) {
-            encode_short(pending, out);
-            continue;
-        }
-        TokenId* tokens = out.reserve(PretokenCache::kMaxIds);
-        const uint32_t first = entry->ids[0];
-        tokens[0] = first & 0xffffffu;
-        tokens[1] = entry->ids[1];
-        tokens[2] = entry->ids[2];
-        tokens[3] = entry->ids[3];
-        out.commit(first >> 24);
-    }
+    const ShortKey key = pretoken.size() > ShortKey::kMaxBytes ? ShortKey::of_long(pretoken) : ShortKey::of(pretoken);
+    look_up(pretoken, key, cache_.prefetch(key), out);
     cache_.grow_if_crowded();
 }
 
-// A short pretoken that the first cache does not know. Those of more ids than it holds are in the second.
-void Encoder::encode_short(const Pending& pending, TokenBuffer& out) {
-    const TokenId whole = vocabulary_.whole_pretoken(pending.key);
-    if (whole != kNoToken) {
-        cache_.insert(pending.set, pending.key, {&whole, 1});
-        return out.append({&whole, 1});
-    }
-    const uint64_t hash = pending.key.hash();
-    const std::span<const TokenId> known = long_cache_.find(pending.bytes, hash);
-    if (!known.empty()) return out.append(known);
-    const size_t before = out.size();
-    encode_by_merges(pending.bytes, out);
-    const std::span<const TokenId> ids = out.tokens().subspan(before);
-    if (ids.size() <= PretokenCache::kMaxIds) {
-        cache_.insert(pending.set, pending.key, ids);
+void Encoder::look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
+    const PretokenCache::Entry* entry = PretokenCache::find(set, key);
+    if (entry == nullptr) entry = cache_.find_beside(set, key);
+    if (entry == nullptr) {
+        encode_unknown(pretoken, key, set, out);
+    } else if (PretokenCache::is_inline(*entry)) {
+        out.commit(PretokenCache::copy_ids(*entry, out.reserve(PretokenCache::kMaxInlineIds)));
+    } else if (const std::span<const TokenId> ids = cache_.outlined_ids(*entry, pretoken); !ids.empty()) {
+        // Four at a time, the last ones perhaps too many: cheaper than a call to copy them.
+        constexpr size_t kStep = PretokenCache::kMaxInlineIds;
+        TokenId* tokens = out.reserve(ids.size() + kStep);
+        for (size_t i = 0; i < ids.size(); i += kStep) std::memcpy(tokens + i, ids.data() + i, kStep * sizeof(TokenId));
+        out.commit(ids.size());
     } else {
-        long_cache_.insert(pending.bytes, hash, ids);
+        encode_unknown(pretoken, key, set, out);
     }
 }
 
-void Encoder::encode_long(Bytes pretoken, TokenBuffer& out) {
-    const bool cacheable = pretoken.size() <= LongPretokenCache::kMaxBytes;
-    const uint64_t hash = cacheable ? hash_bytes(pretoken) : 0;
-    if (cacheable) {
-        const std::span<const TokenId> known = long_cache_.find(pretoken, hash);
-        if (!known.empty()) return out.append(known);
-    }
+void Encoder::encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
     const size_t before = out.size();
-    const TokenId whole = vocabulary_.whole_pretoken(pretoken);
+    const TokenId whole =
+        pretoken.size() > ShortKey::kMaxBytes ? vocabulary_.whole_pretoken(pretoken) : vocabulary_.whole_pretoken(key);
     if (whole != kNoToken) {
         out.append({&whole, 1});
     } else {
         encode_by_merges(pretoken, out);
     }
-    if (cacheable) long_cache_.insert(pretoken, hash, out.tokens().subspan(before));
+    if (pretoken.size() <= PretokenCache::kMaxBytes) {
+        cache_.insert(set, key, pretoken, out.tokens().subspan(before));
+    }
 }
 
 void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {

@@ -15,7 +15,6 @@
 #include <memory>
 #include <vector>
 
-#include "fastcompress/bpe/long_pretoken_cache.h"
 #include "fastcompress/bpe/pretoken_cache.h"
 #include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
@@ -27,7 +26,7 @@ namespace fastcompress::bpe {
 inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 
 // Encodes texts, one after the other, on one thread at a time. It remembers what pretokens it has seen encode to,
-// which makes it faster and nothing else: less than 1 MiB for short texts, at most 52 MiB. The vocabulary must outlive
+// which makes it faster and nothing else: less than 1 MiB for short texts, at most 64 MiB. The vocabulary must outlive
 // it.
 class Encoder {
   public:
@@ -44,22 +43,14 @@ class Encoder {
     void encode_by_merges(Bytes pretoken, TokenBuffer& out);
 
   private:
-    // A pretoken whose key is known and whose cache line is on its way.
-    struct Pending {
-        Bytes bytes;
-        ShortKey key;
-        PretokenCache::Set* set;
-    };
-    void encode_pending(size_t count, TokenBuffer& out);
-    void encode_short(const Pending& pending, TokenBuffer& out);
-    void encode_long(Bytes pretoken, TokenBuffer& out);
+    void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
+    void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
+    void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
     void merge_by_rank(Bytes pretoken, TokenBuffer& out);
 
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
-    LongPretokenCache long_cache_;
-    std::array<Pending, 128> pending_;
     struct LongBuffers {  // of merge_by_rank, by position
         std::vector<TokenId> ids, results;
         std::vector<uint32_t> previous, next, ranks, positions;

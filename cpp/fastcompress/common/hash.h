@@ -16,6 +16,17 @@ inline uint64_t mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
+// The halves of the 128-bit product, one on the other: mixes two words into one.
+inline uint64_t fold_multiply(uint64_t a, uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+    __extension__ using Product = unsigned __int128;
+    const Product product = static_cast<Product>(a) * b;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+#else
+    return mix64(a ^ mix64(b));
+#endif
+}
+
 // Drawn once a process, so that nobody can prepare texts or files whose hashes collide.
 extern const uint64_t kHashSeed;
 

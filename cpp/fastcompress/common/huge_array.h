@@ -1,11 +1,12 @@
 // A fixed array for large tables that are read at random: aligned to, and if the system likes in, pages of 2 MiB.
 //
 // With pages of 4 KiB a look-up in a table of megabytes misses the translation cache too, which costs as much as the
-// data itself. Linux gives huge pages to memory that asks before it is first touched; elsewhere this is an ordinary
-// aligned array.
+// data itself. Linux gives huge pages to memory that asks before it is first touched, and clears them; elsewhere, and
+// for small arrays, this is ordinary memory.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -19,37 +20,60 @@ namespace fastcompress {
 
 template <class T>
 class HugeArray {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64);
 
   public:
     // Zero bytes throughout.
     explicit HugeArray(size_t size) : size_(size) {
         const size_t num_bytes = size * sizeof(T);
-        void* memory = ::operator new(num_bytes, alignment(num_bytes));
+        void* memory = map_huge(num_bytes);
+        data_.get_deleter().mapped_bytes = memory ? num_bytes : 0;
+        if (!memory) {
+            memory = ::operator new(num_bytes, kAlignment);
+            std::memset(memory, 0, num_bytes);
+        }
         data_.reset(static_cast<T*>(memory));
-        data_.get_deleter().alignment = alignment(num_bytes);
-#if defined(__linux__)
-        if (num_bytes >= kHugePage) madvise(memory, num_bytes, MADV_HUGEPAGE);
-#endif
-        std::memset(memory, 0, num_bytes);
     }
-    size_t size() const {
-        return size_;
-    }
-    T& operator[](size_t i) const {
-        return data_[i];
-    }
+    size_t size() const { return size_; }
+    T& operator[](size_t i) const { return data_[i]; }
 
   private:
     static constexpr size_t kHugePage = size_t{1} << 21;
-    static std::align_val_t alignment(size_t num_bytes) {
-        return std::align_val_t{num_bytes >= kHugePage ? kHugePage : size_t{64}};
+    static constexpr std::align_val_t kAlignment{64};
+
+    // Null where there are no huge pages to be had.
+    static void* map_huge(size_t num_bytes) {
+#if defined(__linux__)
+        if (num_bytes < kHugePage) return nullptr;
+        // One huge page more than needed, to cut an aligned piece from.
+        void* mapped = mmap(nullptr, num_bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED) return nullptr;
+        auto* const begin = static_cast<uint8_t*>(mapped);
+        const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
+        if (before > 0) munmap(begin, before);
+        munmap(begin + before + round_up(num_bytes), kHugePage - before - (round_up(num_bytes) - num_bytes));
+        madvise(begin + before, num_bytes, MADV_HUGEPAGE);
+        return begin + before;
+#else
+        (void)num_bytes;
+        return nullptr;
+#endif
     }
-    struct Delete {
-        std::align_val_t alignment{64};
-        void operator()(T* memory) const { ::operator delete(memory, alignment); }
+    static constexpr size_t round_up(size_t num_bytes) { return (num_bytes + 4095) / 4096 * 4096; }
+
+    struct Release {
+        size_t mapped_bytes = 0;
+        void operator()(T* memory) const {
+#if defined(__linux__)
+            if (mapped_bytes > 0) {
+                munmap(memory, mapped_bytes);
+                return;
+            }
+#endif
+            ::operator delete(memory, kAlignment);
+        }
     };
-    std::unique_ptr<T[], Delete> data_;
+    std::unique_ptr<T[], Release> data_;
     size_t size_;
 };
 

@@ -183,7 +183,7 @@ def test_vocabularies_that_change_text(tokenizer, tmp_path):
     assert not codec.lossless
     assert codec.decode(codec.encode("é".encode())) == "é".encode()
     assert codec.byte_lengths(codec.encode("é".encode())).sum() == 2
-    with pytest.raises(DataError, match="byte for byte.*normalize the text first"):
+    with pytest.raises(DataError, match=r"byte for byte.*normalize the text first"):
         codec.encode("e\u0301".encode())
     save_codec(codec, tmp_path / "codec.json")
     assert load_codec(tmp_path / "codec.json").fingerprint == codec.fingerprint

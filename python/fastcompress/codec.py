@@ -167,8 +167,8 @@ class BPECodec:
     Many id sequences spell one text and encoding uses only one of them, so bits per byte are an upper bound. Tokens of
     the vocabulary that are added but not special (a tokenizer.json may have some) are tokens here, too.
 
-    Not lossless where the vocabulary is not (`BPE.lossless`: one that normalizes to NFC, say): then text that its ids do
-    not spell, byte for byte, is an error.
+    Not lossless where the vocabulary is not (`BPE.lossless`: one that normalizes to NFC, say): then text that its ids
+    do not spell, byte for byte, is an error.
     """
 
     unambiguous = False
@@ -187,8 +187,8 @@ class BPECodec:
         tokens = self.tokenizer.encode_to_numpy(data, np.uint32, disallowed_special=())
         if not self.lossless and self.tokenizer.decode_bytes(tokens) != data:
             raise DataError(
-                f"the ids of {self.name} do not spell this text byte for byte, since its vocabulary changes text (to NFC, "
-                "say): normalize the text first, or use a vocabulary that does not"
+                f"the ids of {self.name} do not spell this text byte for byte, since its vocabulary changes text (to "
+                "NFC, say): normalize the text first, or use a vocabulary that does not"
             )
         return tokens
 
@@ -286,7 +286,7 @@ def load_codec(path: str | os.PathLike[str]) -> Codec:
 
 
 def codec_from_spec(spec: str) -> Codec:
-    """The codec a user names: "byte", or the path of a codec.json, a vocabulary saved by BPE.save, or a tokenizer.json."""
+    """The codec a user names: "byte", or the path of a codec.json, of a saved vocabulary or of a tokenizer.json."""
     if spec == "byte":
         return ByteCodec()
     blob = _read(spec)

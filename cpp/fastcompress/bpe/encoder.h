@@ -88,7 +88,4 @@ struct EncodedBatch {
 };
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
 
-// The bytes that ids spell, or kInvalidData for an id that is out of range or unused. O(tokens + bytes).
-Result<std::vector<uint8_t>> decode(const Vocabulary& vocabulary, std::span<const TokenId> tokens);
-
 }  // namespace fastcompress::bpe

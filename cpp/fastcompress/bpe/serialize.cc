@@ -90,7 +90,7 @@ Result<Vocabulary> Vocabulary::parse(Bytes blob) {
         if (special.id < least_id || special.id >= spec.tokens.size()) {
             return malformed("BPE vocabulary whose special tokens are not in ascending order below its last id");
         }
-        least_id = size_t{special.id} + 1;
+        least_id = special.id;
     }
     if (!in.ok() || in.remaining() > 0) return malformed("BPE vocabulary whose counts do not fit its length");
     Result<Vocabulary> vocabulary = make(std::move(spec));

@@ -59,7 +59,7 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
 
 std::optional<Status> Vocabulary::check_special_tokens() {
     std::vector<SpecialToken>& specials = spec_.special_tokens;
-    std::ranges::sort(specials, {}, &SpecialToken::id);
+    std::ranges::stable_sort(specials, {}, &SpecialToken::id);
     std::unordered_set<std::string_view> texts;
     for (const SpecialToken& special : specials) {
         const std::string which = "special " + name_of(special.id);
@@ -83,6 +83,7 @@ std::optional<Status> Vocabulary::lay_out_tokens() {
     tokens.resize(num_ids);
     is_special_.assign(num_ids, false);
     for (const SpecialToken& special : spec_.special_tokens) {
+        if (is_special_[special.id]) continue;  // another text of the same id
         if (!tokens[special.id].empty()) {
             return invalid_argument("special token '" + special.text + "' has the id " + std::to_string(special.id) +
                                     ", which another token has");
@@ -211,6 +212,13 @@ void Vocabulary::index_whole_pretokens() {
         encoder.encode_by_merges(token_bytes(id), ids);
         is_whole_[id] = ids.size() == 1 && ids.tokens()[0] == id;
     }
+}
+
+TokenId Vocabulary::token_id(Bytes bytes) const {
+    const TokenId id = find_spelling(bytes);
+    if (id != kNoToken) return id;
+    const auto special = std::ranges::find(spec_.special_tokens, as_chars(bytes), &SpecialToken::text);
+    return special != spec_.special_tokens.end() ? special->id : kNoToken;
 }
 
 TokenId Vocabulary::find_spelling(Bytes bytes) const {

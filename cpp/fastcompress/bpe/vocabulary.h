@@ -48,9 +48,10 @@ struct SpecialToken {
 struct VocabularySpec {
     MergeOrder order = MergeOrder::kMerges;
     pretokenizer::Pattern pattern = pretokenizer::Pattern::kCl100k;
-    std::vector<std::string> tokens;           // by id; empty where the id is unused or special
-    std::vector<Merge> merges;                 // in rank order; empty for kRanks
-    std::vector<SpecialToken> special_tokens;  // in any order; a Vocabulary keeps them sorted by id
+    std::vector<std::string> tokens;  // by id; empty where the id is unused or special
+    std::vector<Merge> merges;        // in rank order; empty for kRanks
+    // In any order; a Vocabulary keeps them sorted by id. Several texts may have one id: the first is what it spells.
+    std::vector<SpecialToken> special_tokens;
 };
 
 inline constexpr size_t kMaxVocabularySize = size_t{1} << 24;
@@ -108,11 +109,14 @@ class Vocabulary {
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
     // find_merge for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     PairTable::Entry find_byte_merge(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
+    // The ordinary token whose bytes are exactly these, or else the special one; kNoToken if there is none.
+    TokenId token_id(Bytes bytes) const;
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;
 
     pretokenizer::Pattern pattern() const { return spec_.pattern; }
+    MergeOrder order() const { return spec_.order; }
     const std::vector<Merge>& merges() const { return spec_.merges; }
     const std::vector<SpecialToken>& special_tokens() const { return spec_.special_tokens; }
 

@@ -281,7 +281,7 @@ void bind_bpe(py::module_& m) {
             py::arg("tokens"))
         .def(
             "decode_to_str",
-            [](const Tokenizer& t, py::handle tokens, const std::string& errors) {
+            [](const Tokenizer& t, py::handle tokens, const py::str& errors) {
                 return decode_to_str(t.vocabulary, tokens, errors);
             },
             py::arg("tokens"), py::arg("errors"))
@@ -293,7 +293,7 @@ void bind_bpe(py::module_& m) {
             py::arg("batch"), py::arg("num_threads"))
         .def(
             "decode_batch_to_str",
-            [](const Tokenizer& t, const py::list& batch, const std::string& errors,
+            [](const Tokenizer& t, const py::list& batch, const py::str& errors,
                std::optional<size_t> num_threads) {
                 return decode_batch_to_str(t.vocabulary, batch, errors, num_threads_or_default(num_threads));
             },

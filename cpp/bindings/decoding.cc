@@ -19,9 +19,11 @@ auto without_gil_if(bool unlock, const Body& body) {
     return unlock ? without_gil(body) : body();
 }
 
-py::str to_py_str(Bytes bytes, const std::string& errors) {
+py::str to_py_str(Bytes bytes, const py::str& errors) {
+    const char* const handler = PyUnicode_AsUTF8(errors.ptr());
+    if (!handler) throw py::error_already_set();
     PyObject* text = PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(bytes.data()),
-                                          static_cast<Py_ssize_t>(bytes.size()), errors.c_str());
+                                          static_cast<Py_ssize_t>(bytes.size()), handler);
     if (!text) throw py::error_already_set();
     return py::reinterpret_steal<py::str>(text);
 }
@@ -134,7 +136,7 @@ py::bytes decode_to_bytes(const Vocabulary& vocabulary, py::handle tokens) {
     return bytes;
 }
 
-py::str decode_to_str(const Vocabulary& vocabulary, py::handle tokens, const std::string& errors) {
+py::str decode_to_str(const Vocabulary& vocabulary, py::handle tokens, const py::str& errors) {
     const TokenView view(tokens);
     const bool unlock = view.ids().size() >= kMinIdsToUnlock;
     const size_t size =
@@ -150,7 +152,7 @@ py::list decode_batch_to_bytes(const Vocabulary& vocabulary, const py::list& bat
     return decode_batch(vocabulary, batch, num_threads, [](Bytes bytes) { return to_py_bytes(bytes); });
 }
 
-py::list decode_batch_to_str(const Vocabulary& vocabulary, const py::list& batch, const std::string& errors,
+py::list decode_batch_to_str(const Vocabulary& vocabulary, const py::list& batch, const py::str& errors,
                              size_t num_threads) {
     return decode_batch(vocabulary, batch, num_threads, [&](Bytes bytes) { return to_py_str(bytes, errors); });
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "bind.h"
 #include "fastcompress/bpe/vocabulary.h"
@@ -31,11 +30,11 @@ class TokenView {
 // The bytes of ids. UnknownTokenError for an id that the vocabulary does not have.
 py::bytes decode_to_bytes(const bpe::Vocabulary& vocabulary, py::handle tokens);
 // The same as str; `errors` as in bytes.decode.
-py::str decode_to_str(const bpe::Vocabulary& vocabulary, py::handle tokens, const std::string& errors);
+py::str decode_to_str(const bpe::Vocabulary& vocabulary, py::handle tokens, const py::str& errors);
 
 // Both for many sequences, on up to num_threads threads. An error names the first sequence that has one.
 py::list decode_batch_to_bytes(const bpe::Vocabulary& vocabulary, const py::list& batch, size_t num_threads);
-py::list decode_batch_to_str(const bpe::Vocabulary& vocabulary, const py::list& batch, const std::string& errors,
+py::list decode_batch_to_str(const bpe::Vocabulary& vocabulary, const py::list& batch, const py::str& errors,
                              size_t num_threads);
 
 }  // namespace fastcompress::bindings

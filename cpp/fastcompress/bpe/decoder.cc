@@ -23,7 +23,12 @@ Result<size_t> decode_to(const Vocabulary& vocabulary, std::span<const TokenId> 
         const TokenId id = token;  // read once: another thread may change it, which must not write past the end
         const Bytes bytes = id < vocabulary.size() ? vocabulary.token_bytes(id) : Bytes();
         if (bytes.size() > out.size() - size) return invalid_data("the token ids changed while they were decoded");
-        std::memcpy(out.data() + size, bytes.data(), bytes.size());
+        constexpr size_t kWide = Vocabulary::kReadableBytes;
+        if (bytes.size() <= kWide && out.size() - size >= kWide) {  // what is too much, the next tokens overwrite
+            if (!bytes.empty()) std::memcpy(out.data() + size, bytes.data(), kWide);
+        } else {
+            std::memcpy(out.data() + size, bytes.data(), bytes.size());
+        }
         size += bytes.size();
     }
     return size;

@@ -102,13 +102,14 @@ std::optional<Status> Vocabulary::lay_out_tokens() {
         return invalid_argument(std::to_string(num_unused) + " ids are unused; at most " +
                                 std::to_string(kMaxUnusedIds) + " may be");
     }
-    arena_.reserve(num_bytes);
+    arena_.reserve(num_bytes + kReadableBytes);
     offsets_.reserve(num_ids + 1);
     offsets_.push_back(0);
     for (const std::string& token : tokens) {
         arena_.insert(arena_.end(), token.begin(), token.end());
         offsets_.push_back(static_cast<uint32_t>(arena_.size()));
     }
+    arena_.resize(arena_.size() + kReadableBytes);
     tokens = {};
     return std::nullopt;
 }

@@ -103,7 +103,9 @@ class Vocabulary {
     static Result<Vocabulary> parse(Bytes blob);
 
     size_t size() const { return offsets_.size() - 1; }  // ids are < size(); some may be unused
-    // The bytes an id spells (a special token's text included); empty for an unused id. id < size().
+    // The bytes an id spells (a special token's text included); empty for an unused id. id < size(). From where they
+    // begin kReadableBytes may be read, so that short tokens can be copied without a look at their length.
+    static constexpr size_t kReadableBytes = 16;
     Bytes token_bytes(TokenId id) const { return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }

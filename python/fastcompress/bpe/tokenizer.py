@@ -289,14 +289,14 @@ class BPE:
 
     def decode(self, tokens: Tokens, errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 (half a character, say) are handled as by ``bytes.decode``."""
-        return self._core.decode_to_str(readable_ids(tokens), errors)
+        return self._core.decode_to_str(tokens if type(tokens) is list else readable_ids(tokens), errors)
 
     def decode_bytes(self, tokens: Tokens) -> bytes:
         """The bytes of ids; the inverse of every encode.
 
         Raises UnknownTokenError (a DataError and KeyError), with the position, for an id that is none.
         """
-        return self._core.decode(readable_ids(tokens))
+        return self._core.decode(tokens if type(tokens) is list else readable_ids(tokens))
 
     def decode_batch(
         self, batch: Iterable[Tokens], errors: str = "replace", num_threads: int | None = None

@@ -293,8 +293,7 @@ void bind_bpe(py::module_& m) {
             py::arg("batch"), py::arg("num_threads"))
         .def(
             "decode_batch_to_str",
-            [](const Tokenizer& t, const py::list& batch, const py::str& errors,
-               std::optional<size_t> num_threads) {
+            [](const Tokenizer& t, const py::list& batch, const py::str& errors, std::optional<size_t> num_threads) {
                 return decode_batch_to_str(t.vocabulary, batch, errors, num_threads_or_default(num_threads));
             },
             py::arg("batch"), py::arg("errors"), py::arg("num_threads"))

@@ -152,7 +152,7 @@ def test_token_id_and_ordinary_tokens() -> None:
     assert tok.ordinary_tokens() == {tok.token_bytes(i): i for i in range(269)}
     assert all(tok.token_id(token) == i for token, i in tok.ordinary_tokens().items())
     assert tok.token_id("<|end|>") == tok.token_id(b"<|end|>") == 269
-    with pytest.raises(UnknownTokenError, match="no token spells b'nothing of the kind'"):
+    with pytest.raises(UnknownTokenError, match="no token spells 'nothing of the kind'"):
         tok.token_id("nothing of the kind")
 
 

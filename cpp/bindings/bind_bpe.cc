@@ -198,8 +198,19 @@ py::bytes token_bytes(const Tokenizer& tokenizer, py::handle index) {
     return to_py_bytes(bytes);
 }
 
-TokenId token_id(const Tokenizer& tokenizer, const py::bytes& token) {
-    const TokenId id = tokenizer.vocabulary.token_id(bindings::bytes_of(token));
+TokenId token_id(const Tokenizer& tokenizer, py::handle token) {
+    Bytes bytes;
+    if (PyUnicode_Check(token.ptr())) {
+        Py_ssize_t size = 0;
+        const char* const text = PyUnicode_AsUTF8AndSize(token.ptr(), &size);
+        if (!text) throw py::error_already_set();
+        bytes = as_bytes({text, static_cast<size_t>(size)});
+    } else if (PyBytes_Check(token.ptr())) {
+        bytes = bindings::bytes_of(py::reinterpret_borrow<py::bytes>(token));
+    } else {
+        throw py::type_error("expected str or bytes, not " + std::string(Py_TYPE(token.ptr())->tp_name));
+    }
+    const TokenId id = tokenizer.vocabulary.token_id(bytes);
     if (id == bpe::kNoToken) {
         raise(unknown_token("no token spells " + std::string(py::repr(token)) + "; encode gives the ids of any text"));
     }

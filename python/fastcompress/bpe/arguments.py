@@ -39,7 +39,7 @@ def readable_ids(tokens: Tokens) -> npt.NDArray[np.uint32] | Sequence[SupportsIn
 
     Raises TokenRangeError, a DataError, for a negative or a huge one. (In lists the core finds them.)
     """
-    if isinstance(tokens, list | tuple):
+    if isinstance(tokens, (list, tuple)):
         return tokens
     array = np.asarray(tokens)
     if array.size == 0:

@@ -181,7 +181,7 @@ class BPE:
 
         Raises UnknownTokenError if there is none. O(len(token)), plus the number of special tokens.
         """
-        return self._core.token_id(token.encode("utf-8") if isinstance(token, str) else token)
+        return self._core.token_id(token)
 
     def ordinary_tokens(self) -> dict[bytes, int]:
         """Every token that is not special, to its id, in the order of ids: for a rank file, its ranks.
@@ -222,8 +222,12 @@ class BPE:
         disallowed_special: Specials = "all",
     ) -> npt.NDArray[Any]:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
-        self._check_dtype(dtype)
+        if dtype is not np.uint32:
+            self._check_dtype(dtype)
         allowed = self._special.check(text, allowed_special, disallowed_special)
+        if not allowed:
+            tokens = self._core.encode(text)
+            return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
         parts = [
             np.array([part], np.uint32) if isinstance(part, int) else self._core.encode(part)
             for part in self._special.cut(text, allowed)

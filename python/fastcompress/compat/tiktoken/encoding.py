@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
-from fastcompress.compat.tiktoken.pat_strs import pattern_name_of
+from fastcompress.compat.tiktoken.pat_strs import pattern_of
 from fastcompress.compat.tiktoken.unstable import completions, num_unstable_tokens
 from fastcompress.errors import ConfigError, UnknownTokenError
 
@@ -58,7 +58,7 @@ class Encoding:
         Raises ConfigError, a ValueError, for settings that make no encoding, and for a wrong explicit_n_vocab
         VocabularySizeError, an AssertionError.
         """
-        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=pattern_name_of(pat_str), special_tokens=special_tokens)
+        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=pattern_of(pat_str), special_tokens=special_tokens)
         self._set(name, tokenizer, pat_str, special_tokens)
         self._mergeable_ranks = mergeable_ranks
         num_tokens = len(mergeable_ranks) + len(special_tokens)
@@ -82,7 +82,10 @@ class Encoding:
         self._pat_str = pat_str
         self._special_tokens = special_tokens
         self._special_ids = frozenset(special_tokens.values())
-        self._find_special = re.compile("|".join(map(re.escape, special_tokens)) or r"(?!)").search
+        alternatives = [re.escape(text) for text in special_tokens] or [r"(?!)"]
+        if any("\ufffd" in text for text in special_tokens):
+            alternatives.append("[\ud800-\udfff]")  # which become U+FFFD, and so may become part of a special token
+        self._find_special = re.compile("|".join(alternatives)).search
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -107,10 +110,18 @@ class Encoding:
         Special tokens of ``allowed_special`` get their ids where the text holds them; those of ``disallowed_special``
         ("all": every one that is not allowed) raise DataError, a ValueError; others are ordinary text.
         """
-        is_usual = allowed_special is _NONE and disallowed_special == "all" and isinstance(text, str)
-        if is_usual and self._find_special(text) is None:
-            return self._tokenizer.encode_ordinary(text)  # what follows would take longer than a short text
+        if self._is_ordinary(text, allowed_special, disallowed_special):
+            return self._tokenizer.encode_ordinary(text)
         return self._tokenizer.encode(_checked_text(text), **_specials(allowed_special, disallowed_special))
+
+    def _is_ordinary(self, text: str, allowed: object, disallowed: object) -> bool:
+        """Whether special tokens play no part: the usual case, found out in less time than a short text takes."""
+        return (
+            (disallowed == "all" or not disallowed)
+            and (allowed is _NONE or allowed == "all" or isinstance(allowed, AbstractSet))
+            and isinstance(text, str)
+            and self._find_special(text) is None
+        )
 
     def encode_to_numpy(
         self,
@@ -120,6 +131,8 @@ class Encoding:
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> npt.NDArray[np.uint32]:
         """`encode`, as uint32[n]."""
+        if self._is_ordinary(text, allowed_special, disallowed_special):
+            return self._tokenizer.encode_to_numpy(text, disallowed_special=())
         return self._tokenizer.encode_to_numpy(_checked_text(text), **_specials(allowed_special, disallowed_special))
 
     def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int | None = 8) -> list[list[int]]:
@@ -159,8 +172,6 @@ class Encoding:
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """The id of exactly this token, special ones included. Raises UnknownTokenError, a KeyError, if it is none."""
-        if not isinstance(text_or_bytes, str | bytes):
-            raise TypeError(f"expected str or bytes, not {type(text_or_bytes).__name__}")
         return self._tokenizer.token_id(text_or_bytes)
 
     # ------------------------------------------------------------------ decoding

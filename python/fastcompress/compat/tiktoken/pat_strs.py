@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastcompress.errors import ConfigError
 from fastcompress.pretokenizer import PATTERNS
 
 _WORDS_OF_CL100K = r"[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -25,17 +24,10 @@ OTHER_SPELLINGS: dict[str, str] = {
 """Regular expressions with the same matches on every text as a named pattern, to its name."""
 
 
-def pattern_name_of(pat_str: str) -> str:
-    """The pattern that cuts as a regular expression of tiktoken does.
-
-    Raises ConfigError for one that has no scanner.
-    """
+def pattern_of(pat_str: str) -> str:
+    """What to give BPE as pattern for a regular expression of tiktoken: the name of one that cuts alike, or itself."""
     for name, regex in PATTERNS.items():
         if pat_str == regex:
             return name
     name = OTHER_SPELLINGS.get(pat_str, "")
-    if name in PATTERNS:
-        return name
-    raise ConfigError(
-        f"no scanner for the pat_str {pat_str!r}; those of these patterns have one: {', '.join(PATTERNS)}"
-    )
+    return name if name in PATTERNS else pat_str

@@ -327,7 +327,7 @@ def test_damaged_files_name_the_file(tok: BPE, tmp_path: Path) -> None:
         (blob[:-1], "SHA-256"),
         (blob[:20], "truncated"),
         (blob[:100] + b"\xff" + blob[101:], "SHA-256"),
-        (blob[:8] + b"\x02" + blob[9:], "version 2.*update fastcompress"),
+        (blob[:8] + b"\x03" + blob[9:], "version 3.*update fastcompress"),
     ]:
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match=f"tok.bpe.*{message}"):

@@ -6,8 +6,10 @@
 
 #include "bind.h"
 #include "decoding.h"
+#include "fastcompress/bpe/dropout.h"
 #include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/rank_file.h"
+#include "fastcompress/bpe/text_encoder.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/common/parallel.h"
@@ -22,9 +24,10 @@ using Specials = std::vector<std::pair<std::string, TokenId>>;
 
 // A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
 struct Tokenizer {
-    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary) {}
+    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary) {}
     Vocabulary vocabulary;
     bpe::EncoderPool pool;
+    bpe::TextEncoder text_encoder;
 };
 
 std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
@@ -37,19 +40,28 @@ py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     return to_array(tokens.release(), size);
 }
 
-std::vector<bpe::SpecialToken> to_special_tokens(const Specials& specials) {
-    std::vector<bpe::SpecialToken> tokens;
+std::vector<bpe::AddedToken> to_special_tokens(const Specials& specials) {
+    std::vector<bpe::AddedToken> tokens;
     for (const auto& [text, id] : specials) tokens.push_back({text, id});
     return tokens;
+}
+
+// A name of the pretokenizer's, or the JSON of a custom pattern, which begins with a bracket as no name does.
+void set_pattern(bpe::VocabularySpec& spec, std::string_view pattern) {
+    if (pattern.starts_with('[')) {
+        spec.custom_pattern = pattern;
+    } else {
+        spec.pattern = parse_pattern(pattern);
+    }
 }
 
 std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::string_view pattern,
                                        const Specials& specials) {
     bpe::VocabularySpec spec;
     spec.order = bpe::MergeOrder::kRanks;
-    spec.pattern = parse_pattern(pattern);
+    set_pattern(spec, pattern);
     spec.tokens = std::move(tokens);
-    spec.special_tokens = to_special_tokens(specials);
+    spec.added_tokens = to_special_tokens(specials);
     return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
 }
 
@@ -101,11 +113,9 @@ py::dict parse_rank_file(const py::bytes& file) {
 // Every ordinary token and its id, in the order of ids.
 py::dict ordinary_tokens(const Tokenizer& tokenizer) {
     const Vocabulary& vocabulary = tokenizer.vocabulary;
-    std::vector<bool> is_special(vocabulary.size(), false);
-    for (const auto& special : vocabulary.special_tokens()) is_special[special.id] = true;
     py::dict ids;
     for (TokenId id = 0; id < vocabulary.size(); ++id) {
-        if (is_special[id] || vocabulary.token_bytes(id).empty()) continue;
+        if (!vocabulary.is_ordinary(id)) continue;
         ids[to_py_bytes(vocabulary.token_bytes(id))] = id;
     }
     return ids;
@@ -120,11 +130,10 @@ size_t num_threads_or_default(std::optional<size_t> num_threads) {
     return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
 }
 
-void check_size(Bytes text) {
-    if (text.size() > bpe::kMaxTextBytes) {
+void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
+    if (text.size() > max_bytes) {
         raise(invalid_argument("a text of " + std::to_string(text.size()) +
-                               " bytes is too long for one call; split it below " +
-                               std::to_string(bpe::kMaxTextBytes)));
+                               " bytes is too long for one call; split it below " + std::to_string(max_bytes)));
     }
 }
 
@@ -141,12 +150,42 @@ py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pre
     }));
 }
 
-py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text) {
+// What becomes of added tokens: `allowed` has a byte for each, not 0 to allow a special one, or none at all.
+std::vector<bpe::Treatment> treatments_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    const Bytes bytes = bytes_of(allowed);
+    const size_t count = tokenizer.vocabulary.added_tokens().size();
+    if (!bytes.empty() && bytes.size() != count) {
+        throw py::value_error("allowed has " + std::to_string(bytes.size()) + " bytes for " + std::to_string(count) +
+                              " added tokens");
+    }
+    return tokenizer.text_encoder.treatments(bytes);
+}
+
+void check_named_pattern(const Tokenizer& tokenizer) {
+    if (!tokenizer.vocabulary.custom_pattern().empty()) {
+        throw py::value_error("a custom pattern: cut the segments() and call encode_pretokens()");
+    }
+}
+
+// The function that encodes a text, for vocabularies with a named pattern.
+bpe::EncodeText encoder_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    check_named_pattern(tokenizer);
+    if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
+        return [](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); };
+    }
+    return [&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
+                                                                        bpe::TokenBuffer& out) {
+        tokenizer.text_encoder.encode(text, treatments, encoder, out);
+    };
+}
+
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
     const TextView view(text);
-    check_size(view.bytes());
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
     return to_token_array(without_gil([&] {
         bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode(view.bytes(), tokens); });
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encode_text(encoder, view.bytes(), tokens); });
         return tokens;
     }));
 }
@@ -173,11 +212,32 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads) {
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                       const py::bytes& allowed) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
-    bpe::EncodedBatch batch =
-        without_gil([&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads)); });
+    for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
+    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
+    bpe::EncodedBatch batch = without_gil(
+        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), encode_text); });
+    return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i].
+py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
+                                    const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
+                                    double dropout, std::optional<size_t> num_threads) {
+    const std::vector<TextView> views = views_of(texts);
+    if (views.size() != seeds.size() || views.size() != begins.size()) {
+        raise(invalid_argument("as many seeds and begins as texts are needed"));
+    }
+    if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
+    std::vector<bpe::DropoutText> stretches;
+    for (size_t i = 0; i < views.size(); ++i) stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
+    bpe::EncodedBatch batch = without_gil([&] {
+        return bpe::encode_batch_with_dropout(tokenizer.vocabulary, stretches, dropout,
+                                              num_threads_or_default(num_threads));
+    });
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
@@ -229,6 +289,80 @@ py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
     return rows;
 }
 
+// A vocabulary of any kind: everything that a VocabularySpec holds.
+std::unique_ptr<Tokenizer> from_merges(std::vector<std::string> tokens, const py::array_t<TokenId>& merges,
+                                       std::string_view pattern,
+                                       const std::vector<std::tuple<std::string, TokenId, uint8_t>>& added_tokens,
+                                       bool ignore_merges, bool prefix_space, bool nfc, std::string metadata) {
+    bpe::VocabularySpec spec;
+    set_pattern(spec, pattern);
+    spec.tokens = std::move(tokens);
+    const auto rows = merges.unchecked<2>();
+    spec.merges.resize(static_cast<size_t>(rows.shape(0)));
+    for (py::ssize_t i = 0; i < rows.shape(0); ++i) {
+        spec.merges[static_cast<size_t>(i)] = {rows(i, 0), rows(i, 1), rows(i, 2)};
+    }
+    for (const auto& [text, id, flags] : added_tokens) spec.added_tokens.push_back({text, id, flags});
+    spec.ignore_merges = ignore_merges;
+    spec.prefix_space = prefix_space;
+    spec.normalizer = nfc ? bpe::Normalizer::kNfc : bpe::Normalizer::kNone;
+    spec.metadata = std::move(metadata);
+    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+}
+
+// The stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
+py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
+    const TextView view(text);
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    py::list parts;
+    tokenizer.text_encoder.for_each_segment(
+        view.bytes(), treatments_of(tokenizer, allowed), [&](Bytes stretch) { parts.append(to_py_bytes(stretch)); },
+        [&](TokenId id) { parts.append(id); });
+    return parts;
+}
+
+// (byte offset, text) of the first special token in a text for which `wanted`, a byte for each added token, is not 0.
+std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
+                                                           const py::bytes& wanted) {
+    const TextView view(text);
+    const Bytes bytes = bindings::bytes_of(wanted);
+    const auto& tokens = tokenizer.vocabulary.added_tokens();
+    if (bytes.size() != tokens.size()) throw py::value_error("wanted needs a byte for each added token");
+    const auto found = without_gil([&] { return tokenizer.text_encoder.find_special(view.bytes(), bytes); });
+    if (!found) return std::nullopt;
+    return std::make_pair(found->position, tokens[found->index].text);
+}
+
+// The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
+py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, const py::array_t<uint64_t>& ends) {
+    const TextView view(text);
+    check_size(view.bytes());
+    const auto borders = ends.unchecked<1>();
+    uint64_t begin = 0;
+    for (py::ssize_t i = 0; i < borders.shape(0); begin = borders(i++)) {
+        if (borders(i) < begin || borders(i) > view.bytes().size())
+            throw py::value_error("ends must ascend in the text");
+    }
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) {
+            uint64_t from = 0;
+            for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {
+                encoder.encode_pretoken(view.bytes().subspan(from, borders(i) - from), tokens);
+            }
+        });
+        return tokens;
+    }));
+}
+
+py::list added_tokens(const Tokenizer& tokenizer) {
+    py::list rows;
+    for (const bpe::AddedToken& token : tokenizer.vocabulary.added_tokens()) {
+        rows.append(py::make_tuple(token.text, token.id, token.flags));
+    }
+    return rows;
+}
+
 // Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
 class Trainer {
   public:
@@ -256,8 +390,8 @@ class Trainer {
             spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
             spec.tokens = bpe::tokens_of_merges(spec.merges);
             for (const std::string& text : specials) {
-                spec.special_tokens.push_back(
-                    {text, static_cast<TokenId>(spec.tokens.size() + spec.special_tokens.size())});
+                spec.added_tokens.push_back(
+                    {text, static_cast<TokenId>(spec.tokens.size() + spec.added_tokens.size())});
             }
             return Vocabulary::make(std::move(spec));
         }));
@@ -284,8 +418,25 @@ void bind_bpe(py::module_& m) {
                  return to_py_bytes(as_bytes(file));
              })
         .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
-        .def("encode", &encode, py::arg("text"))
-        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"))
+        .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
+                    py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
+                    py::arg("nfc"), py::arg("metadata"))
+        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes())
+        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
+        .def("segments", &segments, py::arg("text"), py::arg("allowed"))
+        .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
+        .def("added_tokens", &added_tokens)
+        .def_property_readonly("is_ranks",
+                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
+        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
+        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
+        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
+        .def_property_readonly("nfc",
+                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
+        .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
+             py::arg("begins"), py::arg("dropout"), py::arg("num_threads"))
         .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"))
         .def(
             "decode", [](const Tokenizer& t, py::handle tokens) { return decode_to_bytes(t.vocabulary, tokens); },
@@ -315,11 +466,17 @@ void bind_bpe(py::module_& m) {
         .def("merges", &merges)
         .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
 
-        .def_property_readonly(
-            "pattern", [](const Tokenizer& t) { return std::string(pretokenizer::info(t.vocabulary.pattern()).name); })
+        .def_property_readonly("pattern",
+                               [](const Tokenizer& t) {
+                                   const std::string& custom = t.vocabulary.custom_pattern();
+                                   return custom.empty() ? std::string(pretokenizer::info(t.vocabulary.pattern()).name)
+                                                         : custom;
+                               })
         .def_property_readonly("special_tokens", [](const Tokenizer& t) {
             py::dict ids;
-            for (const auto& special : t.vocabulary.special_tokens()) ids[py::str(special.text)] = special.id;
+            for (const auto& token : t.vocabulary.added_tokens()) {
+                if (token.flags & bpe::kSpecial) ids[py::str(token.text)] = token.id;
+            }
             return ids;
         });
     sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));

@@ -282,6 +282,12 @@ void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
 }
 
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads) {
+    return encode_batch(pool, texts, num_threads,
+                        [](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); });
+}
+
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+                          const EncodeText& encode_text) {
     EncodedBatch batch;
     batch.offsets.assign(texts.size() + 1, 0);
     num_threads = std::min({num_threads, threads_worth(texts), std::max<size_t>(1, texts.size())});
@@ -293,7 +299,7 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
         part_begins[part] = begin;
         pool.with_encoder([&](Encoder& encoder) {
             for (size_t i = begin; i < end; ++i) {
-                encoder.encode(texts[i], out);
+                encode_text(encoder, texts[i], out);
                 batch.offsets[i + 1] = out.size();  // within the part, made absolute below
             }
         });

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -87,5 +88,10 @@ struct EncodedBatch {
     std::vector<uint64_t> offsets;  // texts.size() + 1
 };
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
+
+// The same where a text is encoded by encode_text(encoder, text, out), called on several threads at once.
+using EncodeText = std::function<void(Encoder&, Bytes, TokenBuffer&)>;
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+                          const EncodeText& encode_text);
 
 }  // namespace fastcompress::bpe

@@ -135,11 +135,10 @@ std::optional<Status> find_what_ranks_cannot_say(const Vocabulary& vocabulary) {
         }
         made[merge.result] = i + 1;
     }
-    for (const SpecialToken& special : vocabulary.special_tokens()) made[special.id] = 0;
     Encoder encoder(vocabulary);
     TokenBuffer ids;
     for (TokenId id = 0; id < vocabulary.size(); ++id) {
-        if (vocabulary.token_bytes(id).empty()) continue;
+        if (!vocabulary.is_ordinary(id)) continue;
         if (made[id] == kNotMade) return refuse(id, "is the result of no merge");
         if (made[id] == 0) continue;
         ids.clear();
@@ -184,14 +183,17 @@ std::optional<Status> find_repeated_token(Bytes file) {
 }
 
 Result<std::string> write_rank_file(const Vocabulary& vocabulary) {
+    if (vocabulary.normalizer() != Normalizer::kNone || vocabulary.prefix_space() || !vocabulary.has_all_bytes()) {
+        return invalid_argument(
+            "the vocabulary changes text before it merges (a normalizer, a space put in front, bytes "
+            "replaced), which a rank file cannot express: save() or to_huggingface() keep it");
+    }
     if (vocabulary.order() == MergeOrder::kMerges) {
         if (auto error = find_what_ranks_cannot_say(vocabulary)) return *error;
     }
-    std::vector<bool> is_special(vocabulary.size(), false);
-    for (const SpecialToken& special : vocabulary.special_tokens()) is_special[special.id] = true;
     std::string out;
     for (TokenId id = 0; id < vocabulary.size(); ++id) {
-        if (is_special[id] || vocabulary.token_bytes(id).empty()) continue;
+        if (!vocabulary.is_ordinary(id)) continue;
         append_base64(vocabulary.token_bytes(id), out);
         out += ' ' + std::to_string(id) + '\n';
     }

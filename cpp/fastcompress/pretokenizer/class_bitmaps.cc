@@ -9,13 +9,15 @@
 #endif
 
 namespace fastcompress::pretokenizer {
-namespace {
 
 // Bit i of each mask says whether byte i of 64 is an ASCII character of the class.
 struct AsciiMasks {
     uint64_t upper = 0, lower = 0, number = 0, space = 0, newline = 0, blank = 0, apostrophe = 0;
-    uint64_t beyond = 0;  // not ASCII
+    uint64_t graphic = 0;  // ! to ~: letters, numbers and what is kPunctuation
+    uint64_t beyond = 0;   // not ASCII
 };
+
+namespace {
 
 #if defined(FASTCOMPRESS_SSE2)
 
@@ -43,6 +45,7 @@ AsciiMasks classify(const uint8_t* bytes) {
         masks.newline |=
             mask_of(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('\n')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\r'))), i);
         masks.apostrophe |= mask_of(_mm_cmpeq_epi8(v, _mm_set1_epi8('\'')), i);
+        masks.graphic |= mask_of(in_range(v, '!', '~'), i);
         masks.beyond |= mask_of(v, i);
     }
     return masks;
@@ -74,6 +77,7 @@ AsciiMasks classify(const uint8_t* bytes) {
         masks.space |= mask_of(vorrq_u8(in_range(v, '\t', '\r'), blank), i);
         masks.newline |= mask_of(vorrq_u8(vceqq_u8(v, vdupq_n_u8('\n')), vceqq_u8(v, vdupq_n_u8('\r'))), i);
         masks.apostrophe |= mask_of(vceqq_u8(v, vdupq_n_u8('\'')), i);
+        masks.graphic |= mask_of(in_range(v, '!', '~'), i);
         masks.beyond |= mask_of(vcgeq_u8(v, vdupq_n_u8(0x80)), i);
     }
     return masks;
@@ -95,6 +99,7 @@ AsciiMasks classify(const uint8_t* bytes) {
         if (cls & kNumber) masks.number |= bit;
         if (cls & kSpace) masks.space |= bit;
         if (cls & kNewline) masks.newline |= bit;
+        if (cls & (kLetter | kNumber | kPunctuation)) masks.graphic |= bit;
         if (bytes[i] == ' ') masks.blank |= bit;
         if (bytes[i] == '\'') masks.apostrophe |= bit;
     }
@@ -128,19 +133,7 @@ void ClassBitmaps::fill(size_t begin) {
             masks = classify(padded);
         }
         const uint64_t valid = size - offset < 64 ? (uint64_t{1} << (size - offset)) - 1 : ~uint64_t{0};
-        const uint64_t letter = masks.upper | masks.lower;
-        row(kLetterRun)[word] = letter & valid;
-        row(kNumberRun)[word] = masks.number & valid;
-        row(kSpaceRun)[word] = masks.space & valid;
-        row(kSymbolRun)[word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
-        row(kNewlineRun)[word] = masks.newline & valid;
-        row(kBlankRun)[word] = masks.blank & valid;
-        row(kApostrophe)[word] = masks.apostrophe & valid;
-        row(kContinuation)[word] = 0;
-        if (with_case_) {
-            row(kUpperSetRun)[word] = masks.upper & valid;
-            row(kLowerSetRun)[word] = masks.lower & valid;
-        }
+        set_ascii(word, masks, valid);
         beyond_[word] = masks.beyond & valid;
         all_ascii_ &= beyond_[word] == 0;
     }
@@ -150,6 +143,35 @@ void ClassBitmaps::fill(size_t begin) {
             const size_t offset = word * 64 + static_cast<size_t>(std::countr_zero(left));
             if (offset >= decoded_to) decoded_to = offset + add_character(offset);
         }
+    }
+}
+
+// Sets the bits of 64 bytes' ASCII characters, and clears those of the others, in every bitmap in use.
+void ClassBitmaps::set_ascii(size_t word, const AsciiMasks& masks, uint64_t valid) {
+    const uint64_t letter = masks.upper | masks.lower;
+    row(kLetterRun)[word] = letter & valid;
+    row(kNumberRun)[word] = masks.number & valid;
+    row(kSpaceRun)[word] = masks.space & valid;
+    row(kSymbolRun)[word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
+    row(kNewlineRun)[word] = masks.newline & valid;
+    row(kBlankRun)[word] = masks.blank & valid;
+    row(kApostrophe)[word] = masks.apostrophe & valid;
+    row(kContinuation)[word] = 0;
+    switch (family_) {
+        case RunFamily::kBasic: return;
+        case RunFamily::kCases:
+            row(kUpperSetRun)[word] = masks.upper & valid;
+            row(kLowerSetRun)[word] = masks.lower & valid;
+            return;
+        case RunFamily::kMarks:
+            row(kMarkedWordRun)[word] = letter & valid;
+            row(kUnmarkedSymbolRun)[word] = row(kSymbolRun)[word];
+            return;
+        case RunFamily::kScripts:
+            row(kHanKanaWordRun)[word] = row(kHanKanaPunctuationRun)[word] = 0;
+            row(kOtherWordRun)[word] = letter & valid;
+            row(kOtherPunctuationRun)[word] = masks.graphic & ~(letter | masks.number) & valid;
+            return;
     }
 }
 
@@ -171,9 +193,25 @@ size_t ClassBitmaps::add_character(size_t offset) {
     } else {
         set(cls & kSpace ? kSpaceRun : kSymbolRun);
     }
-    if (with_case_) {
-        if (cls & kUpperSet) set(kUpperSetRun);
-        if (cls & kLowerSet) set(kLowerSetRun);
+    const auto set_if_member = [&](RunClass run_class) {
+        if (belongs(cls, decoded.value, run_class)) set(run_class);
+    };
+    switch (family_) {
+        case RunFamily::kBasic: break;
+        case RunFamily::kCases:
+            set_if_member(kUpperSetRun);
+            set_if_member(kLowerSetRun);
+            break;
+        case RunFamily::kMarks:
+            set_if_member(kMarkedWordRun);
+            set_if_member(kUnmarkedSymbolRun);
+            break;
+        case RunFamily::kScripts:
+            set_if_member(kHanKanaWordRun);
+            set_if_member(kHanKanaPunctuationRun);
+            set_if_member(kOtherWordRun);
+            set_if_member(kOtherPunctuationRun);
+            break;
     }
     bits &= ~uint64_t{1};
     set(kContinuation);

@@ -34,6 +34,13 @@ def checked_special_ids(special_tokens: Mapping[str, int]) -> list[tuple[str, in
     return list(special_tokens.items())
 
 
+def check_dropout(dropout: float, seed: int) -> None:
+    if not 0 <= dropout <= 1:
+        raise ConfigError(f"dropout={dropout} is not a probability: give a number from 0 to 1")
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise ConfigError(f"seed={seed} is out of range: give an integer from 0 to 2**64 - 1")
+
+
 def readable_ids(tokens: Tokens) -> npt.NDArray[np.uint32] | Sequence[SupportsIndex]:
     """Ids as the core reads them: lists and tuples as they are, anything else that NumPy takes as uint32[n].
 

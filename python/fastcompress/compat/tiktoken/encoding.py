@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
-from fastcompress.compat.tiktoken.pat_strs import pattern_of
 from fastcompress.compat.tiktoken.unstable import completions, num_unstable_tokens
 from fastcompress.errors import ConfigError, UnknownTokenError
 
@@ -58,7 +57,7 @@ class Encoding:
         Raises ConfigError, a ValueError, for settings that make no encoding, and for a wrong explicit_n_vocab
         VocabularySizeError, an AssertionError.
         """
-        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=pattern_of(pat_str), special_tokens=special_tokens)
+        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=pat_str, special_tokens=special_tokens)
         self._set(name, tokenizer, pat_str, special_tokens)
         self._mergeable_ranks = mergeable_ranks
         num_tokens = len(mergeable_ranks) + len(special_tokens)

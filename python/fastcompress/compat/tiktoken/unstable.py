@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
-from fastcompress.pretokenizer import split_ends
 
 _BLANKS = frozenset(b" \n\t")
 # Unicode's White_Space. (str.isspace() has U+001C to U+001F too.)
@@ -32,7 +31,7 @@ def num_unstable_tokens(tokenizer: BPE, tokens: npt.NDArray[np.uint32]) -> int:
     segment = tokens[specials[-1] + 1 :] if specials.size else tokens
     if segment.size == 0:
         return 0
-    ends = split_ends(tokenizer.decode_bytes(segment), tokenizer.pattern)
+    ends = tokenizer.pretoken_ends(tokenizer.decode_bytes(segment))
     token_ends = np.cumsum(tokenizer.token_lengths[segment])
     begin = int(ends[-2]) if len(ends) > 1 else 0
     count = len(segment) - int(np.searchsorted(token_ends, begin, "right"))

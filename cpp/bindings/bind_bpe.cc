@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "bind.h"
+#include "decoding.h"
 #include "fastcompress/bpe/dropout.h"
 #include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/rank_file.h"
 #include "fastcompress/bpe/text_encoder.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
@@ -38,12 +40,6 @@ py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     return to_array(tokens.release(), size);
 }
 
-template <class T>
-T value_or_raise(Result<T> result) {
-    if (!result.ok()) raise(result.status());
-    return std::move(*result);
-}
-
 std::vector<bpe::AddedToken> to_special_tokens(const Specials& specials) {
     std::vector<bpe::AddedToken> tokens;
     for (const auto& [text, id] : specials) tokens.push_back({text, id});
@@ -59,23 +55,70 @@ void set_pattern(bpe::VocabularySpec& spec, std::string_view pattern) {
     }
 }
 
-std::unique_ptr<Tokenizer> from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, std::string_view pattern,
-                                      const Specials& specials) {
+std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::string_view pattern,
+                                       const Specials& specials) {
     bpe::VocabularySpec spec;
     spec.order = bpe::MergeOrder::kRanks;
     set_pattern(spec, pattern);
+    spec.tokens = std::move(tokens);
     spec.added_tokens = to_special_tokens(specials);
-    for (const auto& [token, id] : ranks) {
+    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+}
+
+std::unique_ptr<Tokenizer> from_ranks(const py::dict& ranks, std::string_view pattern, const Specials& specials) {
+    std::vector<std::string> tokens;
+    for (const auto& [token, rank] : ranks) {
+        if (!py::isinstance<py::bytes>(token)) {
+            throw py::type_error("tokens are bytes, not " + std::string(Py_TYPE(token.ptr())->tp_name));
+        }
+        const TokenId id = to_token_id(rank);
         if (id >= ranks.size() + bpe::kMaxUnusedIds) {
             raise(invalid_argument("rank " + std::to_string(id) + " in a vocabulary of " +
                                    std::to_string(ranks.size()) + " tokens: at most " +
                                    std::to_string(bpe::kMaxUnusedIds) + " ids may be unused"));
         }
-        if (id >= spec.tokens.size()) spec.tokens.resize(id + 1);
-        if (!spec.tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
-        spec.tokens[id] = std::string(token);
+        if (id >= tokens.size()) tokens.resize(id + 1);
+        if (!tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
+        tokens[id] = std::string(py::reinterpret_borrow<py::bytes>(token));
+        if (tokens[id].empty()) raise(invalid_argument("the token of rank " + std::to_string(id) + " is empty"));
     }
-    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+    return from_tokens(std::move(tokens), pattern, specials);
+}
+
+std::unique_ptr<Tokenizer> from_rank_file(const py::bytes& file, std::string_view pattern, const Specials& specials) {
+    const Bytes bytes = bytes_of(file);
+    auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
+    try {
+        return from_tokens(std::move(tokens), pattern, specials);
+    } catch (const py::error_already_set&) {  // a token that stands twice, perhaps: then its line is named
+        if (const auto repeated = bpe::find_repeated_token(bytes)) raise(*repeated);
+        throw;
+    }
+}
+
+// The ranks of a rank file, by token.
+py::dict parse_rank_file(const py::bytes& file) {
+    const Bytes bytes = bytes_of(file);
+    const auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
+    py::dict ranks;
+    size_t num_tokens = 0;
+    for (size_t rank = 0; rank < tokens.size(); ++rank) {
+        if (tokens[rank].empty()) continue;
+        ranks[to_py_bytes(as_bytes(tokens[rank]))] = rank;
+        if (ranks.size() != ++num_tokens) raise(*bpe::find_repeated_token(bytes));
+    }
+    return ranks;
+}
+
+// Every ordinary token and its id, in the order of ids.
+py::dict ordinary_tokens(const Tokenizer& tokenizer) {
+    const Vocabulary& vocabulary = tokenizer.vocabulary;
+    py::dict ids;
+    for (TokenId id = 0; id < vocabulary.size(); ++id) {
+        if (!vocabulary.is_ordinary(id)) continue;
+        ids[to_py_bytes(vocabulary.token_bytes(id))] = id;
+    }
+    return ids;
 }
 
 std::unique_ptr<Tokenizer> parse(const py::bytes& blob) {
@@ -92,6 +135,19 @@ void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
         raise(invalid_argument("a text of " + std::to_string(text.size()) +
                                " bytes is too long for one call; split it below " + std::to_string(max_bytes)));
     }
+}
+
+// The ids of one pretoken, by merges alone.
+py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pretoken) {
+    const Bytes bytes = bindings::bytes_of(pretoken);
+    check_size(bytes);
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
+        if (!bytes.empty()) {
+            tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode_by_merges(bytes, tokens); });
+        }
+        return tokens;
+    }));
 }
 
 // What becomes of added tokens: `allowed` has a byte for each, not 0 to allow a special one, or none at all.
@@ -185,13 +241,6 @@ py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequen
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
-using TokenArray = py::array_t<TokenId, py::array::c_style>;
-
-py::bytes decode(const Tokenizer& tokenizer, const TokenArray& tokens) {
-    const std::span<const TokenId> ids(tokens.data(), static_cast<size_t>(tokens.size()));
-    return to_py_bytes(value_or_raise(without_gil([&] { return bpe::decode(tokenizer.vocabulary, ids); })));
-}
-
 py::array_t<int64_t> token_lengths(const Tokenizer& tokenizer) {
     std::vector<int64_t> lengths(tokenizer.vocabulary.size());
     for (TokenId id = 0; id < lengths.size(); ++id)
@@ -199,14 +248,33 @@ py::array_t<int64_t> token_lengths(const Tokenizer& tokenizer) {
     return to_array(std::move(lengths));
 }
 
-py::bytes token_bytes(const Tokenizer& tokenizer, int64_t id) {
-    const bool in_range = id >= 0 && static_cast<uint64_t>(id) < tokenizer.vocabulary.size();
-    const Bytes bytes = in_range ? tokenizer.vocabulary.token_bytes(static_cast<TokenId>(id)) : Bytes();
+py::bytes token_bytes(const Tokenizer& tokenizer, py::handle index) {
+    const TokenId id = to_token_id(index);
+    const Bytes bytes = id < tokenizer.vocabulary.size() ? tokenizer.vocabulary.token_bytes(id) : Bytes();
     if (bytes.empty()) {
-        raise(invalid_data("token id " + std::to_string(id) + " is not in the vocabulary of " +
-                           std::to_string(tokenizer.vocabulary.size()) + " ids"));
+        raise(unknown_token("token id " + std::to_string(id) + " is not in the vocabulary of " +
+                            std::to_string(tokenizer.vocabulary.size()) + " ids"));
     }
     return to_py_bytes(bytes);
+}
+
+TokenId token_id(const Tokenizer& tokenizer, py::handle token) {
+    Bytes bytes;
+    if (PyUnicode_Check(token.ptr())) {
+        Py_ssize_t size = 0;
+        const char* const text = PyUnicode_AsUTF8AndSize(token.ptr(), &size);
+        if (!text) throw py::error_already_set();
+        bytes = as_bytes({text, static_cast<size_t>(size)});
+    } else if (PyBytes_Check(token.ptr())) {
+        bytes = bindings::bytes_of(py::reinterpret_borrow<py::bytes>(token));
+    } else {
+        throw py::type_error("expected str or bytes, not " + std::string(Py_TYPE(token.ptr())->tp_name));
+    }
+    const TokenId id = tokenizer.vocabulary.token_id(bytes);
+    if (id == bpe::kNoToken) {
+        raise(unknown_token("no token spells " + std::string(py::repr(token)) + "; encode gives the ids of any text"));
+    }
+    return id;
 }
 
 py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
@@ -342,7 +410,13 @@ void bind_bpe(py::module_& m) {
     py::module_ sub = m.def_submodule("bpe");
     py::class_<Tokenizer>(sub, "Tokenizer")
         .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
+        .def_static("from_rank_file", &from_rank_file, py::arg("file"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
+        .def("to_rank_file",
+             [](const Tokenizer& t) {
+                 const std::string file = value_or_raise(bpe::write_rank_file(t.vocabulary));
+                 return to_py_bytes(as_bytes(file));
+             })
         .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
         .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
                     py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
@@ -363,8 +437,31 @@ void bind_bpe(py::module_& m) {
                                [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
         .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
              py::arg("begins"), py::arg("dropout"), py::arg("num_threads"))
-        .def("decode", &decode, py::arg("tokens").noconvert())
+        .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"))
+        .def(
+            "decode", [](const Tokenizer& t, py::handle tokens) { return decode_to_bytes(t.vocabulary, tokens); },
+            py::arg("tokens"))
+        .def(
+            "decode_to_str",
+            [](const Tokenizer& t, py::handle tokens, const py::str& errors) {
+                return decode_to_str(t.vocabulary, tokens, errors);
+            },
+            py::arg("tokens"), py::arg("errors"))
+        .def(
+            "decode_batch",
+            [](const Tokenizer& t, const py::list& batch, std::optional<size_t> num_threads) {
+                return decode_batch_to_bytes(t.vocabulary, batch, num_threads_or_default(num_threads));
+            },
+            py::arg("batch"), py::arg("num_threads"))
+        .def(
+            "decode_batch_to_str",
+            [](const Tokenizer& t, const py::list& batch, const py::str& errors, std::optional<size_t> num_threads) {
+                return decode_batch_to_str(t.vocabulary, batch, errors, num_threads_or_default(num_threads));
+            },
+            py::arg("batch"), py::arg("errors"), py::arg("num_threads"))
         .def("token_bytes", &token_bytes, py::arg("id"))
+        .def("token_id", &token_id, py::arg("token"))
+        .def("ordinary_tokens", &ordinary_tokens)
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
@@ -382,6 +479,7 @@ void bind_bpe(py::module_& m) {
             }
             return ids;
         });
+    sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));
     py::class_<Trainer>(sub, "Trainer")
         .def(py::init<std::string_view>(), py::arg("pattern"))
         .def("add_texts", &Trainer::add_texts, py::arg("texts"), py::arg("num_threads"))

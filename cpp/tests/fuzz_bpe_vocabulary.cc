@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "fastcompress/bpe/decoder.h"
 #include "fastcompress/bpe/text_encoder.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/common/sha256.h"

@@ -94,7 +94,4 @@ using EncodeText = std::function<void(Encoder&, Bytes, TokenBuffer&)>;
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
                           const EncodeText& encode_text);
 
-// The bytes that ids spell, or kInvalidData for an id that is out of range or unused. O(tokens + bytes).
-Result<std::vector<uint8_t>> decode(const Vocabulary& vocabulary, std::span<const TokenId> tokens);
-
 }  // namespace fastcompress::bpe

@@ -78,13 +78,14 @@ std::optional<Status> Vocabulary::lay_out_tokens() {
         return invalid_argument(std::to_string(num_unused) + " ids are unused; at most " +
                                 std::to_string(kMaxUnusedIds) + " may be");
     }
-    arena_.reserve(num_bytes);
+    arena_.reserve(num_bytes + kReadableBytes);
     offsets_.reserve(num_ids + 1);
     offsets_.push_back(0);
     for (const std::string& token : tokens) {
         arena_.insert(arena_.end(), token.begin(), token.end());
         offsets_.push_back(static_cast<uint32_t>(arena_.size()));
     }
+    arena_.resize(arena_.size() + kReadableBytes);
     tokens = {};
     return std::nullopt;
 }
@@ -183,6 +184,13 @@ void Vocabulary::index_whole_pretokens() {
         encoder.encode_by_merges(token_bytes(id), ids);
         is_whole_[id] = ids.size() == 1 && ids.tokens()[0] == id;
     }
+}
+
+TokenId Vocabulary::token_id(Bytes bytes) const {
+    const TokenId id = find_spelling(bytes);
+    if (id != kNoToken) return id;
+    const auto added = std::ranges::find(spec_.added_tokens, as_chars(bytes), &AddedToken::text);
+    return added != spec_.added_tokens.end() ? added->id : kNoToken;
 }
 
 TokenId Vocabulary::find_spelling(Bytes bytes) const {

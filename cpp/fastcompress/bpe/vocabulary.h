@@ -109,12 +109,18 @@ class Vocabulary {
     static Result<Vocabulary> parse(Bytes blob);
 
     size_t size() const { return offsets_.size() - 1; }  // ids are < size(); some may be unused
-    // The bytes an id spells (an added token's text included); empty for an unused id. id < size().
+    // The bytes an id spells (an added token's text included); empty for an unused id. id < size(). From where they
+    // begin kReadableBytes may be read, so that short tokens can be copied without a look at their length.
+    static constexpr size_t kReadableBytes = 16;
     Bytes token_bytes(TokenId id) const { return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]); }
+    // Whether merges may make the token: not for unused ids and added tokens. id < size().
+    bool is_ordinary(TokenId id) const { return !is_added_[id] && !token_bytes(id).empty(); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
     // find_merge for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     PairTable::Entry find_byte_merge(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
+    // The ordinary token whose bytes are exactly these, or else the added one; kNoToken if there is none.
+    TokenId token_id(Bytes bytes) const;
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;

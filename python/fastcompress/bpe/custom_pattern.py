@@ -28,9 +28,18 @@ _Pieces: TypeAlias = "Callable[[str], Iterable[str]]"
 GPT2_BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The regex inside `tokenizers`' ByteLevel; its matches are those of the pattern ``gpt2``."""
 
-# GPT-2's in tokenizers, and in early versions of tiktoken.
+# Literals that stand for a named pattern besides the pattern's own: in tokenizers, and in early versions of tiktoken.
 _OTHER_SPELLINGS = {
-    "gpt2": [GPT2_BYTE_LEVEL, r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"],
+    "gpt2": [
+        GPT2_BYTE_LEVEL,
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",  # as GPT-2 came out
+    ],
+    # cl100k_base's in tiktoken before 0.8, which cut white space at the end of a text behind its last line break.
+    "llama3": [
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ],
 }
 
 

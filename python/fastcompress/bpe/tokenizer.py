@@ -8,14 +8,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.bpe.arguments import Text, check_dropout, check_texts, check_threads, checked_id, token_array
+from fastcompress.bpe.arguments import Text, Tokens, check_dropout, check_threads, checked_special_ids, readable_ids
 from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
 from fastcompress.bpe.huggingface import document_of, vocabulary_of
 from fastcompress.bpe.offsets import TokenOffsets
@@ -23,9 +23,10 @@ from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.training import train_vocabulary
 from fastcompress.errors import ConfigError, DataError, FormatError
-from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
+from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
+from fastcompress.formats.rank_file import naming_file, read_published_ranks
 from fastcompress.formats.tokenizer_json import AddedToken, read_tokenizer_json
-from fastcompress.pretokenizer import utf8
+from fastcompress.pretokenizer import split_ends, utf8
 
 
 class BPE:
@@ -75,22 +76,58 @@ class BPE:
 
     @classmethod
     def from_tiktoken(
-        cls, path: str | os.PathLike[str], *, pattern: str, special_tokens: dict[str, int] | None = None
+        cls,
+        name_or_path: str | os.PathLike[str],
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
     ) -> BPE:
         """Reads a rank file of tiktoken; ids then equal tiktoken's with the same pattern and special tokens.
 
+        name_or_path: the name of a published encoding (``gpt2``, ``r50k_base``, ``p50k_base``, ``p50k_edit``,
+        ``cl100k_base``, ``o200k_base``, ``o200k_harmony``), which brings its pattern and special tokens with it; or the
+        path of a rank file, for which ``pattern`` must be given. (``Path(name)`` is always a path.) A published file is
+        taken from tiktoken's own cache folder, else downloaded into it; `fastcompress.formats.rank_cache` says where
+        that is and how to work offline.
         pattern: a name of `fastcompress.pretokenizer.PATTERNS`, or any regex (tiktoken's ``pat_str``), which needs the
         `regex` package unless it is that of a named pattern.
+        special_tokens: text to id. Several texts may have one id, which then decodes to the first of them.
 
-        Raises FormatError for a file that is not a rank file, ConfigError for ranks that make no vocabulary.
+        Raises FormatError for a file that is not a rank file, MissingFileError for a published one that is neither
+        cached nor to be downloaded, ConfigError for ranks that make no vocabulary.
         """
-        specials = special_tokens or {}
-        check_texts(specials, "special_tokens")
-        for text, token_id in specials.items():
-            if not 0 <= token_id < MAX_IDS:
-                raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
-        ranks = list(read_rank_file(path).items())
-        return cls(_core.Tokenizer.from_ranks(ranks, resolve_pattern(pattern), list(specials.items())))
+        published = PUBLISHED_ENCODINGS.get(name_or_path) if isinstance(name_or_path, str) else None
+        if published is not None:
+            content = read_published_ranks(published)
+            pattern = published.pattern if pattern is None else pattern
+            special_tokens = published.special_tokens if special_tokens is None else special_tokens
+        elif pattern is None:
+            raise ConfigError(
+                f"a rank file does not say its pattern: give pattern= with {str(name_or_path)!r}, or the name of a "
+                f"published encoding ({', '.join(PUBLISHED_ENCODINGS)})"
+            )
+        else:
+            content = Path(name_or_path).read_bytes()
+        specials = checked_special_ids(special_tokens or {})
+        with naming_file(name_or_path):
+            return cls(_core.Tokenizer.from_rank_file(content, resolve_pattern(pattern), specials))
+
+    @classmethod
+    def from_ranks(
+        cls, ranks: dict[bytes, int], *, pattern: str, special_tokens: Mapping[str, int] | None = None
+    ) -> BPE:
+        """The tokenizer that a rank file of these ranks would give. Errors as of `from_tiktoken`."""
+        specials = checked_special_ids(special_tokens or {})
+        return cls(_core.Tokenizer.from_ranks(ranks, resolve_pattern(pattern), specials))
+
+    def to_tiktoken(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ordinary tokens as a rank file of tiktoken, replacing an existing file in one step.
+
+        With the same pattern and special tokens (which such a file does not hold) it gives the same ids. Raises
+        ConfigError for a vocabulary that ranks cannot express, naming a token and the reason: every merge must make a
+        token of its own, in the order of ids, from tokens made earlier, and each token's bytes must encode to it.
+        """
+        write_atomically(path, self._core.to_rank_file())
 
     @classmethod
     def from_huggingface(cls, source: str | os.PathLike[str] | bytes | Mapping[str, Any]) -> BPE:
@@ -188,9 +225,23 @@ class BPE:
         """64 hex digits: the SHA-256 that ends the serialized form. Equal fingerprints mean equal ids on every text."""
         return self.to_bytes()[-32:].hex()
 
-    def token_bytes(self, token_id: int) -> bytes:
-        """The bytes an id spells. Raises DataError for an id out of range or unused."""
-        return self._core.token_bytes(checked_id(token_id))
+    def token_bytes(self, token_id: SupportsIndex) -> bytes:
+        """The bytes an id spells. Raises UnknownTokenError (a DataError and KeyError) for an id that is none."""
+        return self._core.token_bytes(token_id)
+
+    def token_id(self, token: str | bytes) -> int:
+        """The id that spells exactly this text; of an ordinary and a special token the ordinary one.
+
+        Raises UnknownTokenError if there is none. O(len(token)), plus the number of special tokens.
+        """
+        return self._core.token_id(token)
+
+    def ordinary_tokens(self) -> dict[bytes, int]:
+        """Every token that is not special, to its id, in the order of ids: for a rank file, its ranks.
+
+        (Where merges learned a string twice, the greater id.) Made anew on each call.
+        """
+        return self._core.ordinary_tokens()
 
     # ------------------------------------------------------------------ encoding
 
@@ -213,6 +264,17 @@ class BPE:
         ids: list[int] = self._encode(text, b"").tolist()
         return ids
 
+    def pretoken_ends(self, text: bytes) -> npt.NDArray[np.uint64]:
+        """uint64[n]: where each pretoken of a text ends, in bytes (without those that the pattern drops)."""
+        if self._custom is not None:
+            return self._custom.pretokens(text)[1]
+        return split_ends(text, self.pattern)
+
+    def encode_by_merges(self, pretoken: bytes) -> list[int]:
+        """The ids of bytes that are one pretoken, whatever the pattern says, by merges alone."""
+        ids: list[int] = self._core.encode_by_merges(pretoken).tolist()
+        return ids
+
     def encode_to_numpy(
         self,
         text: Text,
@@ -222,9 +284,11 @@ class BPE:
         disallowed_special: Specials = "all",
     ) -> npt.NDArray[Any]:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
-        self._check_dtype(dtype)
+        if dtype is not np.uint32:
+            self._check_dtype(dtype)
         allowed = self._special.check(text, allowed_special, disallowed_special)
-        return self._encode(text, allowed).astype(dtype, copy=False)
+        tokens = self._encode(text, allowed)
+        return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
         """``len(encode(text))``, without making the list: four bytes of memory a token."""
@@ -391,13 +455,28 @@ class BPE:
 
     # ------------------------------------------------------------------ decoding
 
-    def decode(self, tokens: npt.ArrayLike, errors: str = "replace") -> str:
+    def decode(self, tokens: Tokens, errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 (half a character, say) are handled as by ``bytes.decode``."""
-        return self.decode_bytes(tokens).decode("utf-8", errors)
+        return self._core.decode_to_str(tokens if type(tokens) is list else readable_ids(tokens), errors)
 
-    def decode_bytes(self, tokens: npt.ArrayLike) -> bytes:
-        """The bytes of ids; the inverse of every encode. Raises DataError, with its position, for an unknown id."""
-        return self._core.decode(token_array(tokens))
+    def decode_bytes(self, tokens: Tokens) -> bytes:
+        """The bytes of ids; the inverse of every encode.
+
+        Raises UnknownTokenError (a DataError and KeyError), with the position, for an id that is none.
+        """
+        return self._core.decode(tokens if type(tokens) is list else readable_ids(tokens))
+
+    def decode_batch(
+        self, batch: Iterable[Tokens], errors: str = "replace", num_threads: int | None = None
+    ) -> list[str]:
+        """`decode` for many sequences on ``num_threads`` threads (None: all cores); their number changes nothing."""
+        check_threads(num_threads)
+        return self._core.decode_batch_to_str([readable_ids(tokens) for tokens in batch], errors, num_threads)
+
+    def decode_bytes_batch(self, batch: Iterable[Tokens], num_threads: int | None = None) -> list[bytes]:
+        """`decode_bytes` for many sequences, as `decode_batch`."""
+        check_threads(num_threads)
+        return self._core.decode_batch([readable_ids(tokens) for tokens in batch], num_threads)
 
     def decode_stream(self, errors: str = "replace") -> StreamDecoder:
         """A decoder that takes ids one at a time and never gives half a character."""

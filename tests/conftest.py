@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import lzma
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
+from fastcompress.formats.rank_cache import cached_path
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +23,19 @@ def data_directory() -> Path:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def tiktoken_cache(data_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder of tiktoken's with every published file, for it and for us; nothing may be downloaded."""
+    folder = tmp_path_factory.mktemp("tiktoken-cache")
+    names = {"encodings/": "{}", "gpt-2/encodings/main/": "gpt2-{}"}
+    sources = {source for encoding in PUBLISHED_ENCODINGS.values() for source in encoding.sources}
+    for source in sources:
+        parent, _, name = source.path.rpartition("/")
+        packed = data_directory / "vocabs" / (names[parent + "/"].format(name) + ".xz")
+        cached_path(folder, source).write_bytes(lzma.decompress(packed.read_bytes()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+        patch.setenv("FASTCOMPRESS_OFFLINE", "1")
+        yield folder

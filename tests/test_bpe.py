@@ -327,7 +327,7 @@ def test_damaged_files_name_the_file(tok: BPE, tmp_path: Path) -> None:
         (blob[:-1], "SHA-256"),
         (blob[:20], "truncated"),
         (blob[:100] + b"\xff" + blob[101:], "SHA-256"),
-        (blob[:8] + b"\x02" + blob[9:], "version 2.*update fastcompress"),
+        (blob[:8] + b"\x03" + blob[9:], "version 3.*update fastcompress"),
     ]:
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match=f"tok.bpe.*{message}"):
@@ -365,7 +365,7 @@ def resigned(blob: bytes) -> bytes:
         (b"cl100k", b"cl200k", "pattern 'cl200k'"),
         (b"\x40\x01\x00\x00", b"\xff\xff\xff\xff", "counts"),  # 320 ids
         (b"<|end|>", b"<|end\xff>", "not UTF-8"),
-        (b"\x3e\x01\x00\x00\x07", b"\x3f\x01\x00\x00\x07", "ascending"),  # special ids 319, 319
+        (b"\x3f\x01\x00\x00\x0b", b"\x3d\x01\x00\x00\x0b", "ascending"),  # special ids 318, 317
         (b"\x3f\x01\x00\x00\x0b", b"\x40\x01\x00\x00\x0b", "ascending"),  # special ids 318, 320
         (b"<|endless|>", b"<|endless|>!", "counts"),  # bytes left over
     ],

@@ -1,4 +1,4 @@
-"""Every id equal to tiktoken's, for gpt2 (r50k), cl100k and o200k, on every text of the test corpora."""
+"""Every id equal to tiktoken's, for the rank files at hand, on every text of the test corpora."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from fastcompress import BPE
 from fastcompress.formats.rank_file import read_rank_file
 from fastcompress.pretokenizer import PATTERNS
 
-VOCABULARIES = {"r50k_base": "gpt2", "cl100k_base": "cl100k", "o200k_base": "o200k"}
+VOCABULARIES = {
+    "r50k_base": "r50k",
+    "p50k_base": "p50k",
+    "cl100k_base": "cl100k",
+    "o200k_base": "o200k",
+    "llama3": "llama3",
+    "qwen": "qwen2",
+}
 SPECIAL = {"<|endoftext|>": 250_000, "<|fim_prefix|>": 250_001}
 CORPORA = [
     "english/train-00.jsonl.xz",
@@ -64,7 +71,7 @@ def tokenizers(
         path.write_bytes(lzma.decompress((data_directory / "vocabs" / f"{name}.tiktoken.xz").read_bytes()))
         tok = BPE.from_tiktoken(path, pattern=pattern, special_tokens=SPECIAL)
         reference = tiktoken.Encoding(
-            name, pat_str=PATTERNS[pattern], mergeable_ranks=read_rank_file(path), special_tokens=SPECIAL
+            name, pat_str=PATTERNS[tok.pattern], mergeable_ranks=read_rank_file(path), special_tokens=SPECIAL
         )
         pairs[name] = tok, reference
     return pairs

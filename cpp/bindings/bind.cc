@@ -7,6 +7,7 @@ void raise(const Status& status) {
     switch (status.code) {
         case StatusCode::kInvalidArgument: name = "ConfigError"; break;
         case StatusCode::kInvalidData: name = "DataError"; break;
+        case StatusCode::kUnknownToken: name = "UnknownTokenError"; break;
         case StatusCode::kMalformed: name = "FormatError"; break;
     }
     const py::object type = py::module_::import("fastcompress.errors").attr(name);

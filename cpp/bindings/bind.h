@@ -23,6 +23,12 @@ void bind_bpe(py::module_& m);
 // Raises the class of fastcompress.errors that a status stands for.
 [[noreturn]] void raise(const Status& status);
 
+template <class T>
+T value_or_raise(Result<T> result) {
+    if (!result.ok()) raise(result.status());
+    return std::move(*result);
+}
+
 // Runs body() with the GIL released and returns its result. No Python object may be touched inside.
 template <class Body>
 auto without_gil(const Body& body) {

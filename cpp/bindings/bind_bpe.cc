@@ -5,7 +5,11 @@
 #include <optional>
 
 #include "bind.h"
+#include "decoding.h"
+#include "fastcompress/bpe/dropout.h"
 #include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/rank_file.h"
+#include "fastcompress/bpe/text_encoder.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/common/parallel.h"
@@ -20,9 +24,10 @@ using Specials = std::vector<std::pair<std::string, TokenId>>;
 
 // A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
 struct Tokenizer {
-    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary) {}
+    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary) {}
     Vocabulary vocabulary;
     bpe::EncoderPool pool;
+    bpe::TextEncoder text_encoder;
 };
 
 std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
@@ -35,35 +40,85 @@ py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     return to_array(tokens.release(), size);
 }
 
-template <class T>
-T value_or_raise(Result<T> result) {
-    if (!result.ok()) raise(result.status());
-    return std::move(*result);
-}
-
-std::vector<bpe::SpecialToken> to_special_tokens(const Specials& specials) {
-    std::vector<bpe::SpecialToken> tokens;
+std::vector<bpe::AddedToken> to_special_tokens(const Specials& specials) {
+    std::vector<bpe::AddedToken> tokens;
     for (const auto& [text, id] : specials) tokens.push_back({text, id});
     return tokens;
 }
 
-std::unique_ptr<Tokenizer> from_ranks(const std::vector<std::pair<py::bytes, TokenId>>& ranks, std::string_view pattern,
-                                      const Specials& specials) {
+// A name of the pretokenizer's, or the JSON of a custom pattern, which begins with a bracket as no name does.
+void set_pattern(bpe::VocabularySpec& spec, std::string_view pattern) {
+    if (pattern.starts_with('[')) {
+        spec.custom_pattern = pattern;
+    } else {
+        spec.pattern = parse_pattern(pattern);
+    }
+}
+
+std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::string_view pattern,
+                                       const Specials& specials) {
     bpe::VocabularySpec spec;
     spec.order = bpe::MergeOrder::kRanks;
-    spec.pattern = parse_pattern(pattern);
-    spec.special_tokens = to_special_tokens(specials);
-    for (const auto& [token, id] : ranks) {
+    set_pattern(spec, pattern);
+    spec.tokens = std::move(tokens);
+    spec.added_tokens = to_special_tokens(specials);
+    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+}
+
+std::unique_ptr<Tokenizer> from_ranks(const py::dict& ranks, std::string_view pattern, const Specials& specials) {
+    std::vector<std::string> tokens;
+    for (const auto& [token, rank] : ranks) {
+        if (!py::isinstance<py::bytes>(token)) {
+            throw py::type_error("tokens are bytes, not " + std::string(Py_TYPE(token.ptr())->tp_name));
+        }
+        const TokenId id = to_token_id(rank);
         if (id >= ranks.size() + bpe::kMaxUnusedIds) {
             raise(invalid_argument("rank " + std::to_string(id) + " in a vocabulary of " +
                                    std::to_string(ranks.size()) + " tokens: at most " +
                                    std::to_string(bpe::kMaxUnusedIds) + " ids may be unused"));
         }
-        if (id >= spec.tokens.size()) spec.tokens.resize(id + 1);
-        if (!spec.tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
-        spec.tokens[id] = std::string(token);
+        if (id >= tokens.size()) tokens.resize(id + 1);
+        if (!tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
+        tokens[id] = std::string(py::reinterpret_borrow<py::bytes>(token));
+        if (tokens[id].empty()) raise(invalid_argument("the token of rank " + std::to_string(id) + " is empty"));
     }
-    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+    return from_tokens(std::move(tokens), pattern, specials);
+}
+
+std::unique_ptr<Tokenizer> from_rank_file(const py::bytes& file, std::string_view pattern, const Specials& specials) {
+    const Bytes bytes = bytes_of(file);
+    auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
+    try {
+        return from_tokens(std::move(tokens), pattern, specials);
+    } catch (const py::error_already_set&) {  // a token that stands twice, perhaps: then its line is named
+        if (const auto repeated = bpe::find_repeated_token(bytes)) raise(*repeated);
+        throw;
+    }
+}
+
+// The ranks of a rank file, by token.
+py::dict parse_rank_file(const py::bytes& file) {
+    const Bytes bytes = bytes_of(file);
+    const auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
+    py::dict ranks;
+    size_t num_tokens = 0;
+    for (size_t rank = 0; rank < tokens.size(); ++rank) {
+        if (tokens[rank].empty()) continue;
+        ranks[to_py_bytes(as_bytes(tokens[rank]))] = rank;
+        if (ranks.size() != ++num_tokens) raise(*bpe::find_repeated_token(bytes));
+    }
+    return ranks;
+}
+
+// Every ordinary token and its id, in the order of ids.
+py::dict ordinary_tokens(const Tokenizer& tokenizer) {
+    const Vocabulary& vocabulary = tokenizer.vocabulary;
+    py::dict ids;
+    for (TokenId id = 0; id < vocabulary.size(); ++id) {
+        if (!vocabulary.is_ordinary(id)) continue;
+        ids[to_py_bytes(vocabulary.token_bytes(id))] = id;
+    }
+    return ids;
 }
 
 std::unique_ptr<Tokenizer> parse(const py::bytes& blob) {
@@ -75,20 +130,62 @@ size_t num_threads_or_default(std::optional<size_t> num_threads) {
     return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
 }
 
-void check_size(Bytes text) {
-    if (text.size() > bpe::kMaxTextBytes) {
+void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
+    if (text.size() > max_bytes) {
         raise(invalid_argument("a text of " + std::to_string(text.size()) +
-                               " bytes is too long for one call; split it below " +
-                               std::to_string(bpe::kMaxTextBytes)));
+                               " bytes is too long for one call; split it below " + std::to_string(max_bytes)));
     }
 }
 
-py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text) {
+// The ids of one pretoken, by merges alone.
+py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pretoken) {
+    const Bytes bytes = bindings::bytes_of(pretoken);
+    check_size(bytes);
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
+        if (!bytes.empty()) {
+            tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode_by_merges(bytes, tokens); });
+        }
+        return tokens;
+    }));
+}
+
+// What becomes of added tokens: `allowed` has a byte for each, not 0 to allow a special one, or none at all.
+std::vector<bpe::Treatment> treatments_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    const Bytes bytes = bytes_of(allowed);
+    const size_t count = tokenizer.vocabulary.added_tokens().size();
+    if (!bytes.empty() && bytes.size() != count) {
+        throw py::value_error("allowed has " + std::to_string(bytes.size()) + " bytes for " + std::to_string(count) +
+                              " added tokens");
+    }
+    return tokenizer.text_encoder.treatments(bytes);
+}
+
+void check_named_pattern(const Tokenizer& tokenizer) {
+    if (!tokenizer.vocabulary.custom_pattern().empty()) {
+        throw py::value_error("a custom pattern: cut the segments() and call encode_pretokens()");
+    }
+}
+
+// The function that encodes a text, for vocabularies with a named pattern.
+bpe::EncodeText encoder_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    check_named_pattern(tokenizer);
+    if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
+        return [](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); };
+    }
+    return [&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
+                                                                        bpe::TokenBuffer& out) {
+        tokenizer.text_encoder.encode(text, treatments, encoder, out);
+    };
+}
+
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
     const TextView view(text);
-    check_size(view.bytes());
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
     return to_token_array(without_gil([&] {
         bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode(view.bytes(), tokens); });
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encode_text(encoder, view.bytes(), tokens); });
         return tokens;
     }));
 }
@@ -115,19 +212,33 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads) {
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                       const py::bytes& allowed) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
-    bpe::EncodedBatch batch =
-        without_gil([&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads)); });
+    for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
+    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
+    bpe::EncodedBatch batch = without_gil(
+        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), encode_text); });
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
-using TokenArray = py::array_t<TokenId, py::array::c_style>;
-
-py::bytes decode(const Tokenizer& tokenizer, const TokenArray& tokens) {
-    const std::span<const TokenId> ids(tokens.data(), static_cast<size_t>(tokens.size()));
-    return to_py_bytes(value_or_raise(without_gil([&] { return bpe::decode(tokenizer.vocabulary, ids); })));
+// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i].
+py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
+                                    const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
+                                    double dropout, std::optional<size_t> num_threads) {
+    const std::vector<TextView> views = views_of(texts);
+    if (views.size() != seeds.size() || views.size() != begins.size()) {
+        raise(invalid_argument("as many seeds and begins as texts are needed"));
+    }
+    if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
+    std::vector<bpe::DropoutText> stretches;
+    for (size_t i = 0; i < views.size(); ++i) stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
+    bpe::EncodedBatch batch = without_gil([&] {
+        return bpe::encode_batch_with_dropout(tokenizer.vocabulary, stretches, dropout,
+                                              num_threads_or_default(num_threads));
+    });
+    return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
 py::array_t<int64_t> token_lengths(const Tokenizer& tokenizer) {
@@ -137,14 +248,33 @@ py::array_t<int64_t> token_lengths(const Tokenizer& tokenizer) {
     return to_array(std::move(lengths));
 }
 
-py::bytes token_bytes(const Tokenizer& tokenizer, int64_t id) {
-    const bool in_range = id >= 0 && static_cast<uint64_t>(id) < tokenizer.vocabulary.size();
-    const Bytes bytes = in_range ? tokenizer.vocabulary.token_bytes(static_cast<TokenId>(id)) : Bytes();
+py::bytes token_bytes(const Tokenizer& tokenizer, py::handle index) {
+    const TokenId id = to_token_id(index);
+    const Bytes bytes = id < tokenizer.vocabulary.size() ? tokenizer.vocabulary.token_bytes(id) : Bytes();
     if (bytes.empty()) {
-        raise(invalid_data("token id " + std::to_string(id) + " is not in the vocabulary of " +
-                           std::to_string(tokenizer.vocabulary.size()) + " ids"));
+        raise(unknown_token("token id " + std::to_string(id) + " is not in the vocabulary of " +
+                            std::to_string(tokenizer.vocabulary.size()) + " ids"));
     }
     return to_py_bytes(bytes);
+}
+
+TokenId token_id(const Tokenizer& tokenizer, py::handle token) {
+    Bytes bytes;
+    if (PyUnicode_Check(token.ptr())) {
+        Py_ssize_t size = 0;
+        const char* const text = PyUnicode_AsUTF8AndSize(token.ptr(), &size);
+        if (!text) throw py::error_already_set();
+        bytes = as_bytes({text, static_cast<size_t>(size)});
+    } else if (PyBytes_Check(token.ptr())) {
+        bytes = bindings::bytes_of(py::reinterpret_borrow<py::bytes>(token));
+    } else {
+        throw py::type_error("expected str or bytes, not " + std::string(Py_TYPE(token.ptr())->tp_name));
+    }
+    const TokenId id = tokenizer.vocabulary.token_id(bytes);
+    if (id == bpe::kNoToken) {
+        raise(unknown_token("no token spells " + std::string(py::repr(token)) + "; encode gives the ids of any text"));
+    }
+    return id;
 }
 
 py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
@@ -155,6 +285,80 @@ py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
         cells(i, 0) = merge.left;
         cells(i, 1) = merge.right;
         cells(i, 2) = merge.result;
+    }
+    return rows;
+}
+
+// A vocabulary of any kind: everything that a VocabularySpec holds.
+std::unique_ptr<Tokenizer> from_merges(std::vector<std::string> tokens, const py::array_t<TokenId>& merges,
+                                       std::string_view pattern,
+                                       const std::vector<std::tuple<std::string, TokenId, uint8_t>>& added_tokens,
+                                       bool ignore_merges, bool prefix_space, bool nfc, std::string metadata) {
+    bpe::VocabularySpec spec;
+    set_pattern(spec, pattern);
+    spec.tokens = std::move(tokens);
+    const auto rows = merges.unchecked<2>();
+    spec.merges.resize(static_cast<size_t>(rows.shape(0)));
+    for (py::ssize_t i = 0; i < rows.shape(0); ++i) {
+        spec.merges[static_cast<size_t>(i)] = {rows(i, 0), rows(i, 1), rows(i, 2)};
+    }
+    for (const auto& [text, id, flags] : added_tokens) spec.added_tokens.push_back({text, id, flags});
+    spec.ignore_merges = ignore_merges;
+    spec.prefix_space = prefix_space;
+    spec.normalizer = nfc ? bpe::Normalizer::kNfc : bpe::Normalizer::kNone;
+    spec.metadata = std::move(metadata);
+    return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
+}
+
+// The stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
+py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
+    const TextView view(text);
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    py::list parts;
+    tokenizer.text_encoder.for_each_segment(
+        view.bytes(), treatments_of(tokenizer, allowed), [&](Bytes stretch) { parts.append(to_py_bytes(stretch)); },
+        [&](TokenId id) { parts.append(id); });
+    return parts;
+}
+
+// (byte offset, text) of the first special token in a text for which `wanted`, a byte for each added token, is not 0.
+std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
+                                                           const py::bytes& wanted) {
+    const TextView view(text);
+    const Bytes bytes = bindings::bytes_of(wanted);
+    const auto& tokens = tokenizer.vocabulary.added_tokens();
+    if (bytes.size() != tokens.size()) throw py::value_error("wanted needs a byte for each added token");
+    const auto found = without_gil([&] { return tokenizer.text_encoder.find_special(view.bytes(), bytes); });
+    if (!found) return std::nullopt;
+    return std::make_pair(found->position, tokens[found->index].text);
+}
+
+// The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
+py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, const py::array_t<uint64_t>& ends) {
+    const TextView view(text);
+    check_size(view.bytes());
+    const auto borders = ends.unchecked<1>();
+    uint64_t begin = 0;
+    for (py::ssize_t i = 0; i < borders.shape(0); begin = borders(i++)) {
+        if (borders(i) < begin || borders(i) > view.bytes().size())
+            throw py::value_error("ends must ascend in the text");
+    }
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) {
+            uint64_t from = 0;
+            for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {
+                encoder.encode_pretoken(view.bytes().subspan(from, borders(i) - from), tokens);
+            }
+        });
+        return tokens;
+    }));
+}
+
+py::list added_tokens(const Tokenizer& tokenizer) {
+    py::list rows;
+    for (const bpe::AddedToken& token : tokenizer.vocabulary.added_tokens()) {
+        rows.append(py::make_tuple(token.text, token.id, token.flags));
     }
     return rows;
 }
@@ -186,8 +390,8 @@ class Trainer {
             spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
             spec.tokens = bpe::tokens_of_merges(spec.merges);
             for (const std::string& text : specials) {
-                spec.special_tokens.push_back(
-                    {text, static_cast<TokenId>(spec.tokens.size() + spec.special_tokens.size())});
+                spec.added_tokens.push_back(
+                    {text, static_cast<TokenId>(spec.tokens.size() + spec.added_tokens.size())});
             }
             return Vocabulary::make(std::move(spec));
         }));
@@ -206,23 +410,76 @@ void bind_bpe(py::module_& m) {
     py::module_ sub = m.def_submodule("bpe");
     py::class_<Tokenizer>(sub, "Tokenizer")
         .def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
+        .def_static("from_rank_file", &from_rank_file, py::arg("file"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
+        .def("to_rank_file",
+             [](const Tokenizer& t) {
+                 const std::string file = value_or_raise(bpe::write_rank_file(t.vocabulary));
+                 return to_py_bytes(as_bytes(file));
+             })
         .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
-        .def("encode", &encode, py::arg("text"))
-        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"))
-        .def("decode", &decode, py::arg("tokens").noconvert())
+        .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
+                    py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
+                    py::arg("nfc"), py::arg("metadata"))
+        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes())
+        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
+        .def("segments", &segments, py::arg("text"), py::arg("allowed"))
+        .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
+        .def("added_tokens", &added_tokens)
+        .def_property_readonly("is_ranks",
+                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
+        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
+        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
+        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
+        .def_property_readonly("nfc",
+                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
+        .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
+             py::arg("begins"), py::arg("dropout"), py::arg("num_threads"))
+        .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"))
+        .def(
+            "decode", [](const Tokenizer& t, py::handle tokens) { return decode_to_bytes(t.vocabulary, tokens); },
+            py::arg("tokens"))
+        .def(
+            "decode_to_str",
+            [](const Tokenizer& t, py::handle tokens, const py::str& errors) {
+                return decode_to_str(t.vocabulary, tokens, errors);
+            },
+            py::arg("tokens"), py::arg("errors"))
+        .def(
+            "decode_batch",
+            [](const Tokenizer& t, const py::list& batch, std::optional<size_t> num_threads) {
+                return decode_batch_to_bytes(t.vocabulary, batch, num_threads_or_default(num_threads));
+            },
+            py::arg("batch"), py::arg("num_threads"))
+        .def(
+            "decode_batch_to_str",
+            [](const Tokenizer& t, const py::list& batch, const py::str& errors, std::optional<size_t> num_threads) {
+                return decode_batch_to_str(t.vocabulary, batch, errors, num_threads_or_default(num_threads));
+            },
+            py::arg("batch"), py::arg("errors"), py::arg("num_threads"))
         .def("token_bytes", &token_bytes, py::arg("id"))
+        .def("token_id", &token_id, py::arg("token"))
+        .def("ordinary_tokens", &ordinary_tokens)
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
 
-        .def_property_readonly(
-            "pattern", [](const Tokenizer& t) { return std::string(pretokenizer::info(t.vocabulary.pattern()).name); })
+        .def_property_readonly("pattern",
+                               [](const Tokenizer& t) {
+                                   const std::string& custom = t.vocabulary.custom_pattern();
+                                   return custom.empty() ? std::string(pretokenizer::info(t.vocabulary.pattern()).name)
+                                                         : custom;
+                               })
         .def_property_readonly("special_tokens", [](const Tokenizer& t) {
             py::dict ids;
-            for (const auto& special : t.vocabulary.special_tokens()) ids[py::str(special.text)] = special.id;
+            for (const auto& token : t.vocabulary.added_tokens()) {
+                if (token.flags & bpe::kSpecial) ids[py::str(token.text)] = token.id;
+            }
             return ids;
         });
+    sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));
     py::class_<Trainer>(sub, "Trainer")
         .def(py::init<std::string_view>(), py::arg("pattern"))
         .def("add_texts", &Trainer::add_texts, py::arg("texts"), py::arg("num_threads"))

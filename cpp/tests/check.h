@@ -60,6 +60,11 @@ inline std::string random_text(std::mt19937& random, size_t max_pieces) {
                                           "\xed\xa0\x80",
                                           "\xf5",
                                           "/",
+                                          "\xe3\x81\x8b",
+                                          "\xe3\x83\xbb",
+                                          "\xe3\x82\x97",
+                                          "\x01",
+                                          "\xe2\x82\xac",
                                           "\xc2\x85",
                                           "\x1c"};
     std::string text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "fastcompress/bpe/decoder.h"
 #include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
@@ -20,7 +21,7 @@ Vocabulary train(std::span<const std::string> texts, Pattern pattern, size_t num
     spec.pattern = pattern;
     spec.merges = train_merges(count_pretokens(bytes, pattern, 2), num_merges, [](size_t) {});
     spec.tokens = tokens_of_merges(spec.merges);
-    spec.special_tokens = {{"<|end|>", static_cast<TokenId>(spec.tokens.size())}};
+    spec.added_tokens = {{"<|end|>", static_cast<TokenId>(spec.tokens.size())}};
     return std::move(*Vocabulary::make(std::move(spec)));
 }
 
@@ -52,8 +53,8 @@ std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken)
 
 void test_encoding() {
     std::mt19937 random(1);
-    for (const Pattern pattern :
-         {Pattern::kGpt2, Pattern::kCl100k, Pattern::kO200k, Pattern::kWhitespace, Pattern::kNone}) {
+    for (const pretokenizer::PatternInfo& info : pretokenizer::patterns()) {
+        const Pattern pattern = info.pattern;
         const std::vector<std::string> texts = random_texts(random, 200, 60);
         const Vocabulary vocabulary = train(texts, pattern, 150);
         Encoder encoder(vocabulary);
@@ -193,14 +194,14 @@ void test_refused_vocabularies() {
         change(spec);
         return !Vocabulary::make(std::move(spec)).ok();
     };
-    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));                        // a byte is missing
-    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));                     // does not spell "ab"
-    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));                    // no such token
-    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));          // twice
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 256}}; }));         // the id is taken
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"", 257}}; }));              // no text
-    CHECK(refused([](VocabularySpec& spec) { spec.special_tokens = {{"<|x|>", 0xffffffff}}; }));  // too many ids
-    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));                // ranks with merges
+    CHECK(refused([](VocabularySpec& spec) { spec.tokens[65].clear(); }));                      // a byte is missing
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].right = 'c'; }));                   // does not spell "ab"
+    CHECK(refused([](VocabularySpec& spec) { spec.merges[0].result = 300; }));                  // no such token
+    CHECK(refused([](VocabularySpec& spec) { spec.merges.push_back(spec.merges[0]); }));        // twice
+    CHECK(refused([](VocabularySpec& spec) { spec.added_tokens = {{"<|x|>", 256}}; }));         // the id is taken
+    CHECK(refused([](VocabularySpec& spec) { spec.added_tokens = {{"", 257}}; }));              // no text
+    CHECK(refused([](VocabularySpec& spec) { spec.added_tokens = {{"<|x|>", 0xffffffff}}; }));  // too many ids
+    CHECK(refused([](VocabularySpec& spec) { spec.order = MergeOrder::kRanks; }));              // ranks with merges
     CHECK(refused([](VocabularySpec& spec) {
         spec.order = MergeOrder::kRanks;
         spec.merges.clear();

@@ -17,6 +17,20 @@ class DataError(FastcompressError, ValueError):
     """The data cannot serve: empty, smaller than the context, an unknown character, a token id out of range."""
 
 
+class UnknownTokenError(DataError, KeyError):
+    """A token id, or a token's bytes, that the vocabulary does not have."""
+
+    __str__ = Exception.__str__  # KeyError's would put the message in quotes
+
+
+class TokenRangeError(UnknownTokenError, OverflowError):
+    """A token id that is negative or does not fit 32 bits, which no vocabulary has."""
+
+
+class MissingFileError(FastcompressError, FileNotFoundError):
+    """A file is not where it was looked for and could not be fetched."""
+
+
 class FormatError(FastcompressError, ValueError):
     """A file or stream is malformed, truncated, corrupted, foreign, or of a version this build does not read."""
 

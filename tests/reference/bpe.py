@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 
 import regex
 
-from fastcompress.pretokenizer import PATTERNS
+from fastcompress.pretokenizer import PATTERNS, SPLITS
 
 
 def split_text(text: str, pattern: str) -> list[str]:
-    """The regex's matches. Rust's ``$`` means the end of the text, which Python spells ``\\Z``."""
+    """The regex's matches, or those of several regexes in turn. Rust's ``$`` is the text's end, in Python ``\\Z``."""
+    if pattern in SPLITS:
+        return split_in_turn(text, SPLITS[pattern])
     if not PATTERNS[pattern]:
         return [text] if text else []
     matches: list[str] = regex.findall(PATTERNS[pattern].replace("++$", r"++\Z"), text)
     return matches
+
+
+def split_in_turn(text: str, regexes: Iterable[str]) -> list[str]:
+    """Each regex cuts every piece so far into its matches and what stands between them."""
+    pieces = [text]
+    for pattern in regexes:
+        pieces = [part for piece in pieces for part in regex.split(f"({pattern})", piece) if part]
+    return pieces
 
 
 def split(text: str, pattern: str) -> list[bytes]:

@@ -318,6 +318,12 @@ void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
 }
 
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads) {
+    return encode_batch(pool, texts, num_threads,
+                        [](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); });
+}
+
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+                          const EncodeText& encode_text) {
     EncodedBatch batch;
     batch.offsets.assign(texts.size() + 1, 0);
     num_threads = std::min({num_threads, threads_worth(texts), std::max<size_t>(1, texts.size())});
@@ -329,7 +335,7 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
         part_begins[part] = begin;
         pool.with_encoder([&](Encoder& encoder) {
             for (size_t i = begin; i < end; ++i) {
-                encoder.encode(texts[i], out);
+                encode_text(encoder, texts[i], out);
                 batch.offsets[i + 1] = out.size();  // within the part, made absolute below
             }
         });
@@ -341,30 +347,6 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
         parts[part] = TokenBuffer();
     }
     return batch;
-}
-
-Result<std::vector<uint8_t>> decode(const Vocabulary& vocabulary, std::span<const TokenId> tokens) {
-    size_t num_bytes = 0;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        const TokenId id = tokens[i];
-        if (id >= vocabulary.size() || vocabulary.token_bytes(id).empty()) {
-            return invalid_data("token id " + std::to_string(id) + " at position " + std::to_string(i) +
-                                " is not in the vocabulary of " + std::to_string(vocabulary.size()) +
-                                " ids; decode with the tokenizer that encoded it");
-        }
-        num_bytes += vocabulary.token_bytes(id).size();
-    }
-    std::vector<uint8_t> out(num_bytes);
-    size_t size = 0;
-    for (const TokenId& token : tokens) {
-        const TokenId id = token;  // read anew: another thread may have changed it, which must not write past the end
-        const Bytes bytes = id < vocabulary.size() ? vocabulary.token_bytes(id) : Bytes();
-        if (bytes.size() > num_bytes - size) return invalid_data("the token ids changed while they were decoded");
-        std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(size));
-        size += bytes.size();
-    }
-    out.resize(size);
-    return out;
 }
 
 }  // namespace fastcompress::bpe

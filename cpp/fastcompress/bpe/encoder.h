@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -103,7 +104,9 @@ struct EncodedBatch {
 };
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
 
-// The bytes that ids spell, or kInvalidData for an id that is out of range or unused. O(tokens + bytes).
-Result<std::vector<uint8_t>> decode(const Vocabulary& vocabulary, std::span<const TokenId> tokens);
+// The same where a text is encoded by encode_text(encoder, text, out), called on several threads at once.
+using EncodeText = std::function<void(Encoder&, Bytes, TokenBuffer&)>;
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+                          const EncodeText& encode_text);
 
 }  // namespace fastcompress::bpe

@@ -2,27 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
-#include <unordered_set>
 
 #include "fastcompress/bpe/encoder.h"
-#include "fastcompress/common/utf8.h"
 
 namespace fastcompress::bpe {
 namespace {
 
 std::string name_of(TokenId id) {
     return "token " + std::to_string(id);
-}
-
-bool is_valid_utf8(std::string_view text) {
-    const Bytes bytes = as_bytes(text);
-    for (size_t i = 0; i < bytes.size();) {
-        const DecodedCodePoint decoded = decode_utf8(bytes.data(), i, bytes.size());
-        if (decoded.value == kInvalidCodePoint) return false;
-        i += decoded.length;
-    }
-    return true;
 }
 
 size_t table_size(size_t max_entries) {
@@ -34,7 +21,8 @@ size_t table_size(size_t max_entries) {
 Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     Vocabulary vocabulary;
     vocabulary.spec_ = std::move(spec);
-    if (auto error = vocabulary.check_special_tokens()) return *error;
+    if (auto error = vocabulary.check_options()) return *error;
+    if (auto error = vocabulary.check_added_tokens()) return *error;
     if (auto error = vocabulary.lay_out_tokens()) return *error;
     if (auto error = vocabulary.index_spellings()) return *error;
     if (auto error = vocabulary.index_merges()) return *error;
@@ -44,38 +32,27 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     return vocabulary;
 }
 
-std::optional<Status> Vocabulary::check_special_tokens() {
-    std::vector<SpecialToken>& specials = spec_.special_tokens;
-    std::ranges::sort(specials, {}, &SpecialToken::id);
-    std::unordered_set<std::string_view> texts;
-    for (const SpecialToken& special : specials) {
-        const std::string which = "special " + name_of(special.id);
-        if (special.id >= kMaxVocabularySize) return invalid_argument(which + " has too great an id");
-        if (special.text.empty()) return invalid_argument(which + " has an empty text");
-        if (!is_valid_utf8(special.text)) return invalid_argument(which + " has a text that is not UTF-8");
-        if (!texts.insert(special.text).second) return invalid_argument(which + " has the text of another one");
-    }
-    return std::nullopt;
-}
-
 // Moves the tokens' bytes, special ones too, into one arena.
 std::optional<Status> Vocabulary::lay_out_tokens() {
     std::vector<std::string>& tokens = spec_.tokens;
     size_t num_ids = tokens.size();
-    if (!spec_.special_tokens.empty()) num_ids = std::max(num_ids, size_t{spec_.special_tokens.back().id} + 1);
+    if (!spec_.added_tokens.empty()) num_ids = std::max(num_ids, size_t{spec_.added_tokens.back().id} + 1);
     if (num_ids > kMaxVocabularySize) {
         return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) + " ids, not " +
                                 std::to_string(num_ids));
     }
     tokens.resize(num_ids);
-    is_special_.assign(num_ids, false);
-    for (const SpecialToken& special : spec_.special_tokens) {
-        if (!tokens[special.id].empty()) {
-            return invalid_argument("special token '" + special.text + "' has the id " + std::to_string(special.id) +
-                                    ", which another token has");
+    is_added_.assign(num_ids, false);
+    for (const AddedToken& added : spec_.added_tokens) {
+        if (is_added_[added.id]) continue;  // another text of the same id
+        std::string& token = tokens[added.id];
+        if (token.empty() == ((added.flags & kSharesId) != 0)) {
+            return invalid_argument("special token '" + added.text + "' has the id " + std::to_string(added.id) +
+                                    (token.empty() ? ", which no other token has" : ", which another token has"));
         }
-        tokens[special.id] = special.text;
-        is_special_[special.id] = true;
+        if (!token.empty()) continue;
+        token = added.text;
+        is_added_[added.id] = true;
     }
     size_t num_bytes = 0;
     size_t num_unused = 0;
@@ -88,13 +65,14 @@ std::optional<Status> Vocabulary::lay_out_tokens() {
         return invalid_argument(std::to_string(num_unused) + " ids are unused; at most " +
                                 std::to_string(kMaxUnusedIds) + " may be");
     }
-    arena_.reserve(num_bytes);
+    arena_.reserve(num_bytes + kReadableBytes);
     offsets_.reserve(num_ids + 1);
     offsets_.push_back(0);
     for (const std::string& token : tokens) {
         arena_.insert(arena_.end(), token.begin(), token.end());
         offsets_.push_back(static_cast<uint32_t>(arena_.size()));
     }
+    arena_.resize(arena_.size() + kReadableBytes);
     tokens = {};
     return std::nullopt;
 }
@@ -105,7 +83,7 @@ std::optional<Status> Vocabulary::index_spellings() {
     byte_tokens_.fill(kNoToken);
     for (TokenId id = 0; id < size(); ++id) {
         const Bytes bytes = token_bytes(id);
-        if (is_special_[id] || bytes.empty()) continue;
+        if (is_added_[id] || bytes.empty()) continue;
         size_t i = hash_bytes(bytes) & spellings_mask_;
         while (spellings_[i] != kNoToken && !std::ranges::equal(token_bytes(spellings_[i]), bytes)) {
             i = (i + 1) & spellings_mask_;
@@ -117,13 +95,7 @@ std::optional<Status> Vocabulary::index_spellings() {
             return invalid_argument(name_of(spellings_[i]) + " and " + name_of(id) + " have the same bytes");
         }  // merges may learn a string twice, from two different pairs
     }
-    for (size_t byte = 0; byte < 256; ++byte) {
-        if (byte_tokens_[byte] == kNoToken) {
-            return invalid_argument("no token is the single byte " + std::to_string(byte) +
-                                    "; a vocabulary needs all 256 to encode every text");
-        }
-    }
-    return std::nullopt;
+    return replace_missing_bytes();
 }
 
 std::optional<Status> Vocabulary::index_merges() {
@@ -146,7 +118,7 @@ std::optional<Status> Vocabulary::index_merges() {
         const Merge merge = spec_.merges[rank];
         const std::string which = "merge " + std::to_string(rank);
         for (const TokenId id : {merge.left, merge.right, merge.result}) {
-            if (id >= size() || is_special_[id] || token_bytes(id).empty()) {
+            if (id >= size() || is_added_[id] || token_bytes(id).empty()) {
                 return invalid_argument(which + " names " + name_of(id) + ", which is no ordinary token");
             }
         }
@@ -189,8 +161,9 @@ void Vocabulary::index_byte_pairs() {
 }
 
 void Vocabulary::index_whole_pretokens() {
-    is_whole_.assign(size(), spec_.order == MergeOrder::kRanks);
-    if (spec_.order == MergeOrder::kRanks) return;
+    const bool all_are = spec_.order == MergeOrder::kRanks || spec_.ignore_merges;
+    is_whole_.assign(size(), all_are);
+    if (all_are) return;
     Encoder encoder(*this);
     TokenBuffer ids;
     for (const TokenId id : spellings_) {
@@ -199,6 +172,13 @@ void Vocabulary::index_whole_pretokens() {
         encoder.encode_by_merges(token_bytes(id), ids);
         is_whole_[id] = ids.size() == 1 && ids.tokens()[0] == id;
     }
+}
+
+TokenId Vocabulary::token_id(Bytes bytes) const {
+    const TokenId id = find_spelling(bytes);
+    if (id != kNoToken) return id;
+    const auto added = std::ranges::find(spec_.added_tokens, as_chars(bytes), &AddedToken::text);
+    return added != spec_.added_tokens.end() ? added->id : kNoToken;
 }
 
 TokenId Vocabulary::find_spelling(Bytes bytes) const {

@@ -8,9 +8,10 @@
 //            reach it.
 // Both become one table from pairs of ids to (rank, result), so there is one encoder.
 //
-// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded); the bytes of a merge's
-// result are those of its left and right token; special tokens take no part in merges. A Vocabulary is immutable: any
-// number of threads may share it.
+// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded), except that with a list of
+// merges the 13 bytes that never occur in UTF-8 may be missing: they encode as U+FFFD does, which then is a token. The bytes
+// of a merge's result are those of its left and right token; added tokens (added_tokens.h) take no part in merges. A
+// Vocabulary is immutable: any number of threads may share it.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "fastcompress/bpe/added_tokens.h"
 #include "fastcompress/bpe/pair_table.h"
 #include "fastcompress/bpe/short_key.h"
 #include "fastcompress/bpe/token_buffer.h"
@@ -39,18 +41,22 @@ struct Merge {
     TokenId result;
 };
 
-struct SpecialToken {
-    std::string text;
-    TokenId id;
-};
+enum class Normalizer : uint8_t { kNone = 0, kNfc = 1 };
 
 // Everything that defines a vocabulary: plain data, not yet checked.
 struct VocabularySpec {
     MergeOrder order = MergeOrder::kMerges;
     pretokenizer::Pattern pattern = pretokenizer::Pattern::kCl100k;
-    std::vector<std::string> tokens;           // by id; empty where the id is unused or special
-    std::vector<Merge> merges;                 // in rank order; empty for kRanks
-    std::vector<SpecialToken> special_tokens;  // in any order; a Vocabulary keeps them sorted by id
+    std::vector<std::string> tokens;  // by id; empty where the id is unused or an added token's alone
+    std::vector<Merge> merges;        // in rank order; empty for kRanks
+    std::vector<AddedToken>
+        added_tokens;            // in any order, kept sorted by id; of several texts with one id it spells the first
+    bool ignore_merges = false;  // for kMerges: a pretoken that is a token is that token, as for kRanks
+    bool prefix_space = false;   // a stretch of text that does not begin with a space gets one
+    Normalizer normalizer = Normalizer::kNone;
+    std::string
+        custom_pattern;    // if not empty, how a caller cuts texts into pretokens, in words the core does not read
+    std::string metadata;  // UTF-8 kept for others; it decides nothing
 };
 
 inline constexpr size_t kMaxUnusedIds = size_t{1} << 18;
@@ -60,18 +66,23 @@ inline constexpr size_t kMaxRankTokenBytes = 1024;
 
 class Vocabulary {
   public:
-    // Checks every invariant above, and that special texts are distinct, not empty, and UTF-8. Takes time in
+    // Checks every invariant above, and that the added tokens' texts are distinct, not empty, and UTF-8. Takes time in
     // proportion to the bytes of tokens and of merges' results; for kRanks, to the bytes of tokens times the length of
     // a token.
     static Result<Vocabulary> make(VocabularySpec spec);
 
-    // FORMAT.md. parse(serialize()) is the same vocabulary; the last 32 bytes are the SHA-256 of the rest.
+    // FORMAT.md. parse(serialize()) is the same vocabulary; the last 32 bytes are the SHA-256 of the rest. Version 1 if that
+    // can express the vocabulary, so that fingerprints stay what they were.
     std::vector<uint8_t> serialize() const;
     static Result<Vocabulary> parse(Bytes blob);
 
     size_t size() const { return offsets_.size() - 1; }  // ids are < size(); some may be unused
-    // The bytes an id spells (a special token's text included); empty for an unused id. id < size().
+    // The bytes an id spells (an added token's text included); empty for an unused id. id < size(). From where they
+    // begin kReadableBytes may be read, so that short tokens can be copied without a look at their length.
+    static constexpr size_t kReadableBytes = 16;
     Bytes token_bytes(TokenId id) const { return Bytes(arena_).subspan(offsets_[id], offsets_[id + 1] - offsets_[id]); }
+    // Whether merges may make the token: not for unused ids and added tokens. id < size().
+    bool is_ordinary(TokenId id) const { return !is_added_[id] && !token_bytes(id).empty(); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     // The rank of the merge of two tokens, kNoRank if they do not merge; and what the merge of a rank makes.
     uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(left, right); }
@@ -79,6 +90,8 @@ class Vocabulary {
     // find_rank for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     uint32_t find_byte_rank(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
     TokenId merge_result(uint32_t rank) const { return is_rank_id_ ? rank : spec_.merges[rank].result; }
+    // The ordinary token whose bytes are exactly these, or else the added one; kNoToken if there is none.
+    TokenId token_id(Bytes bytes) const;
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;
@@ -94,13 +107,38 @@ class Vocabulary {
     const std::vector<Merge>& merges() const {
         return spec_.merges;
     }
-    const std::vector<SpecialToken>& special_tokens() const {
-        return spec_.special_tokens;
+    const std::vector<AddedToken>& added_tokens() const {
+        return spec_.added_tokens;
     }
+    MergeOrder order() const {
+        return spec_.order;
+    }
+    bool ignore_merges() const {
+        return spec_.ignore_merges;
+    }
+    bool prefix_space() const {
+        return spec_.prefix_space;
+    }
+    bool has_all_bytes() const {
+        return has_all_bytes_;
+    }
+    Normalizer normalizer() const {
+        return spec_.normalizer;
+    }
+    const std::string& custom_pattern() const {
+        return spec_.custom_pattern;
+    }
+    const std::string& metadata() const {
+        return spec_.metadata;
+    }
+    // Replaces `out` by the normalized text and returns true, or returns false if the text is normalized as it is.
+    bool normalize(Bytes text, std::vector<uint8_t>& out) const;
 
   private:
     Vocabulary() = default;
-    std::optional<Status> check_special_tokens();
+    std::optional<Status> check_added_tokens();
+    std::optional<Status> check_normalized_texts() const;
+    std::optional<Status> check_options() const;
     std::optional<Status> lay_out_tokens();
     std::optional<Status> index_spellings();
     std::optional<Status> index_merges();
@@ -109,6 +147,8 @@ class Vocabulary {
     void index_whole_pretokens();
     void index_short_pretokens();
     TokenId find_spelling(Bytes bytes) const;
+    std::optional<Status> replace_missing_bytes();
+    uint32_t format_version() const;
 
     VocabularySpec spec_;  // its tokens move to the arena
     std::vector<uint8_t> arena_;
@@ -117,15 +157,16 @@ class Vocabulary {
     PairTable pairs_;
     std::vector<uint32_t> byte_pairs_;  // 2^16 ranks
     bool is_rank_id_ = false;           // kRanks: the rank of a merge is the id of its result
-    std::vector<TokenId> spellings_;    // open addressing by hash of the bytes: every token that is not special
+    std::vector<TokenId> spellings_;    // open addressing by hash of the bytes: every token that is not added
     size_t spellings_mask_ = 0;
     struct ShortPretoken {
         ShortKey key;
         TokenId id;
     };
     HugeArray<ShortPretoken> short_pretokens_{0};  // open addressing: the tokens of up to 15 bytes that is_whole_
-    std::vector<bool> is_special_;                 // by id
+    std::vector<bool> is_added_;                   // by id: an added token's alone
     std::vector<bool> is_whole_;                   // by id: encoding the token's bytes gives the token
+    bool has_all_bytes_ = true;
 };
 
 }  // namespace fastcompress::bpe

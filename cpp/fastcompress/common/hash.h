@@ -1,4 +1,5 @@
-// Hashing for in-memory tables: never part of a format, and nothing's order.
+// Hashing for in-memory tables: never part of a format, and nothing's order. (mix64 itself never changes: the random
+// numbers of BPE-dropout are made with it.)
 #pragma once
 
 #include <cstdint>

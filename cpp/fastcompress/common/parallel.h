@@ -13,9 +13,11 @@
 
 namespace fastcompress {
 
-// The number of threads to use when the caller did not say.
+// The number of threads to use when the caller did not say. Asked once: the C library may read a file to find out,
+// which takes ten times as long as encoding a few words.
 inline size_t default_num_threads() {
-    return std::max<size_t>(1, std::thread::hardware_concurrency());
+    static const size_t count = std::max<size_t>(1, std::thread::hardware_concurrency());
+    return count;
 }
 
 // Calls body(part, begin, end) for each of min(num_threads, count) contiguous parts of [0, count), part 0 on the

@@ -11,7 +11,8 @@ namespace fastcompress {
 
 enum class StatusCode {
     kInvalidArgument,  // a setting is out of range or contradicts another
-    kInvalidData,      // the data cannot serve: a token id out of range, a corpus too small
+    kInvalidData,      // the data cannot serve: a corpus too small
+    kUnknownToken,     // a token id that the vocabulary does not have
     kMalformed,        // a serialized object is truncated, corrupted, foreign or of an unknown version
 };
 
@@ -25,6 +26,9 @@ inline Status invalid_argument(std::string message) {
 }
 inline Status invalid_data(std::string message) {
     return {StatusCode::kInvalidData, std::move(message)};
+}
+inline Status unknown_token(std::string message) {
+    return {StatusCode::kUnknownToken, std::move(message)};
 }
 inline Status malformed(std::string message) {
     return {StatusCode::kMalformed, std::move(message)};

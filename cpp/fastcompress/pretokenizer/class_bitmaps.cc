@@ -25,19 +25,7 @@ void ClassBitmaps::fill(size_t begin) {
         ByteMasks masks;
         kClassKernels.classify_ascii(bytes, masks);
         const uint64_t valid = size - offset < 64 ? (uint64_t{1} << (size - offset)) - 1 : ~uint64_t{0};
-        const uint64_t letter = masks.upper | masks.lower;
-        mutable_row(kLetterRun)[word] = letter & valid;
-        mutable_row(kNumberRun)[word] = masks.number & valid;
-        mutable_row(kSpaceRun)[word] = masks.space & valid;
-        mutable_row(kSymbolRun)[word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
-        mutable_row(kNewlineRun)[word] = masks.newline & valid;
-        mutable_row(kBlankRun)[word] = masks.blank & valid;
-        mutable_row(kApostrophe)[word] = masks.apostrophe & valid;
-        mutable_row(kContinuation)[word] = 0;
-        if (with_case_) {
-            mutable_row(kUpperSetRun)[word] = masks.upper & valid;
-            mutable_row(kLowerSetRun)[word] = masks.lower & valid;
-        }
+        set_ascii(word, masks, valid);
         beyond_[word] = masks.beyond & valid;
         any_beyond |= beyond_[word];
     }
@@ -45,50 +33,86 @@ void ClassBitmaps::fill(size_t begin) {
     if (!all_ascii_) fill_beyond_ascii(num_words);
 }
 
+// Sets the bits of 64 bytes' ASCII characters, and clears those of the others, in every bitmap in use.
+void ClassBitmaps::set_ascii(size_t word, const ByteMasks& masks, uint64_t valid) {
+    const uint64_t letter = masks.upper | masks.lower;
+    mutable_row(kLetterRun)[word] = letter & valid;
+    mutable_row(kNumberRun)[word] = masks.number & valid;
+    mutable_row(kSpaceRun)[word] = masks.space & valid;
+    mutable_row(kSymbolRun)[word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
+    mutable_row(kNewlineRun)[word] = masks.newline & valid;
+    mutable_row(kBlankRun)[word] = masks.blank & valid;
+    mutable_row(kApostrophe)[word] = masks.apostrophe & valid;
+    mutable_row(kContinuation)[word] = 0;
+    switch (family_) {
+        case RunFamily::kBasic: return;
+        case RunFamily::kCases:
+            mutable_row(kUpperSetRun)[word] = masks.upper & valid;
+            mutable_row(kLowerSetRun)[word] = masks.lower & valid;
+            return;
+        case RunFamily::kMarks:
+            mutable_row(kMarkedWordRun)[word] = letter & valid;
+            mutable_row(kUnmarkedSymbolRun)[word] = mutable_row(kSymbolRun)[word];
+            return;
+        case RunFamily::kScripts:
+            mutable_row(kHanKanaWordRun)[word] = mutable_row(kHanKanaPunctuationRun)[word] = 0;
+            mutable_row(kOtherWordRun)[word] = letter & valid;
+            mutable_row(kOtherPunctuationRun)[word] = masks.graphic & ~(letter | masks.number) & valid;
+            return;
+    }
+}
+
 // Letters of the commonest scripts by vector code, the other characters one by one.
 void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
-    // What the characters at the end of one word reach into the next.
-    uint64_t carried_letters = 0, carried_upper = 0, carried_lower = 0;
+    LetterBits carried;     // what the letters at the end of one word reach into the next
     size_t decoded_to = 0;  // the table was asked for characters before this offset
     for (size_t word = 0; word < num_words; ++word) {
         const size_t offset = word * 64;
         uint64_t rest = beyond_[word];
         if (rest == 0) continue;
+        LetterBits bits = carried;
+        carried = {};
         if (begin_ + offset + 66 <= text_.size()) {
             ByteMasks masks;
             kClassKernels.classify_letters(text_.data() + begin_ + offset, masks);
-            // A character of the given first bytes, spread over its bytes; what crosses into the next word is added to
-            // `carried`, which held what came from the word before.
-            const auto spread = [](uint64_t first2, uint64_t first3, uint64_t& carried) {
-                const uint64_t bits = carried | first2 | first2 << 1 | first3 | first3 << 1 | first3 << 2;
-                carried = first2 >> 63 | first3 >> 63 | first3 >> 62;
-                return bits;
+            // Characters of the given first bytes, spread over their bytes.
+            const auto spread = [&](uint64_t first2, uint64_t first3, uint64_t& here, uint64_t& next) {
+                first2 &= beyond_[word];
+                first3 &= beyond_[word];
+                here |= first2 | first2 << 1 | first3 | first3 << 1 | first3 << 2;
+                next = first2 >> 63 | first3 >> 63 | first3 >> 62;
             };
-            const uint64_t first2 = with_case_ ? masks.upper2 | masks.lower2 | masks.other2 : masks.letters2;
-            const uint64_t first = beyond_[word] & (first2 | masks.other3);
-            const uint64_t letters = spread(first2 & first, masks.other3 & first, carried_letters);
-            mutable_row(kLetterRun)[word] |= letters;
-            mutable_row(kContinuation)[word] |= letters & ~first;
-            if (with_case_) {
-                const uint64_t third = masks.other3 & first;
-                mutable_row(kUpperSetRun)[word] |= spread((masks.upper2 | masks.other2) & first, third, carried_upper);
-                mutable_row(kLowerSetRun)[word] |= spread((masks.lower2 | masks.other2) & first, third, carried_lower);
+            const bool with_case = family_ == RunFamily::kCases;
+            const uint64_t first2 = with_case ? masks.upper2 | masks.lower2 | masks.other2 : masks.letters2;
+            const uint64_t first3 =
+                family_ == RunFamily::kScripts ? 0 : masks.other3;  // Han and Hangul are not told apart
+            spread(first2, first3, bits.all, carried.all);
+            if (with_case) {
+                spread(masks.upper2 | masks.other2, first3, bits.upper, carried.upper);
+                spread(masks.lower2 | masks.other2, first3, bits.lower, carried.lower);
             }
-            rest &= ~letters;
-        } else {
-            mutable_row(kLetterRun)[word] |= carried_letters;
-            mutable_row(kContinuation)[word] |= carried_letters;
-            if (with_case_) {
-                mutable_row(kUpperSetRun)[word] |= carried_upper;
-                mutable_row(kLowerSetRun)[word] |= carried_lower;
-            }
-            rest &= ~carried_letters;
-            carried_letters = carried_upper = carried_lower = 0;
+            bits.continuation |= bits.all & ~(first2 | first3);
+            carried.continuation = carried.all;
         }
-        for (; rest != 0; rest &= rest - 1) {
+        set_letters(word, bits);
+        for (rest &= ~bits.all; rest != 0; rest &= rest - 1) {
             const size_t position = offset + static_cast<size_t>(std::countr_zero(rest));
             if (position >= decoded_to) decoded_to = position + add_character(position);
         }
+    }
+}
+
+void ClassBitmaps::set_letters(size_t word, const LetterBits& bits) {
+    mutable_row(kLetterRun)[word] |= bits.all;
+    mutable_row(kContinuation)[word] |= bits.continuation;
+    switch (family_) {
+        case RunFamily::kBasic: return;
+        case RunFamily::kCases:
+            mutable_row(kUpperSetRun)[word] |= bits.upper;
+            mutable_row(kLowerSetRun)[word] |= bits.lower;
+            return;
+        case RunFamily::kMarks: mutable_row(kMarkedWordRun)[word] |= bits.all; return;
+        case RunFamily::kScripts: mutable_row(kOtherWordRun)[word] |= bits.all; return;
     }
 }
 
@@ -110,9 +134,25 @@ size_t ClassBitmaps::add_character(size_t offset) {
     } else {
         set(cls & kSpace ? kSpaceRun : kSymbolRun);
     }
-    if (with_case_) {
-        if (cls & kUpperSet) set(kUpperSetRun);
-        if (cls & kLowerSet) set(kLowerSetRun);
+    const auto set_if_member = [&](RunClass run_class) {
+        if (belongs(cls, decoded.value, run_class)) set(run_class);
+    };
+    switch (family_) {
+        case RunFamily::kBasic: break;
+        case RunFamily::kCases:
+            set_if_member(kUpperSetRun);
+            set_if_member(kLowerSetRun);
+            break;
+        case RunFamily::kMarks:
+            set_if_member(kMarkedWordRun);
+            set_if_member(kUnmarkedSymbolRun);
+            break;
+        case RunFamily::kScripts:
+            set_if_member(kHanKanaWordRun);
+            set_if_member(kHanKanaPunctuationRun);
+            set_if_member(kOtherWordRun);
+            set_if_member(kOtherPunctuationRun);
+            break;
     }
     bits &= ~uint64_t{1};
     set(kContinuation);

@@ -19,18 +19,52 @@ namespace fastcompress::pretokenizer {
 
 // Letters, numbers, spaces and symbols divide all characters; the other classes are subsets of them.
 enum RunClass : uint8_t {
-    kLetterRun,
-    kNumberRun,
-    kSpaceRun,
+    kLetterRun,     // \p{L}
+    kNumberRun,     // \p{N}
+    kSpaceRun,      // \s
     kSymbolRun,     // [^\s\p{L}\p{N}], marks included
-    kUpperSetRun,   // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], for o200k only
-    kLowerSetRun,   // [\p{Ll}\p{Lm}\p{Lo}\p{M}], for o200k only
     kNewlineRun,    // [\r\n]
     kBlankRun,      // the character ' '
     kApostrophe,    // the character '
     kContinuation,  // bytes of a well-formed multi-byte character after its first
+    // RunFamily::kCases
+    kUpperSetRun,  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+    kLowerSetRun,  // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+    // RunFamily::kMarks
+    kMarkedWordRun,      // [\p{L}\p{M}]
+    kUnmarkedSymbolRun,  // [^\s\p{L}\p{M}\p{N}]
+    // RunFamily::kScripts: Han and kana (is_han_or_kana) apart from all others
+    kHanKanaWordRun,         // [\p{L}\p{M}]
+    kHanKanaPunctuationRun,  // [\p{P}\p{S}]
+    kOtherWordRun,           // [\p{L}\p{M}]
+    kOtherPunctuationRun,    // [\p{P}\p{S}]
     kNumRunClasses,
 };
+
+// The bitmaps a pattern needs besides those that all do.
+enum class RunFamily : uint8_t { kBasic, kCases, kMarks, kScripts };
+
+// Whether a character belongs to a class that scanners look for runs of.
+inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
+    switch (run_class) {
+        case kLetterRun: return cls & kLetter;
+        case kNumberRun: return cls & kNumber;
+        case kSpaceRun: return cls & kSpace;
+        case kSymbolRun: return !(cls & (kSpace | kLetter | kNumber));
+        case kUpperSetRun: return cls & kUpperSet;
+        case kLowerSetRun: return cls & kLowerSet;
+        case kMarkedWordRun: return cls & (kLetter | kMark);
+        case kUnmarkedSymbolRun: return !(cls & (kSpace | kLetter | kMark | kNumber));
+        case kHanKanaWordRun: return cls & (kLetter | kMark) && is_han_or_kana(code_point);
+        case kHanKanaPunctuationRun: return cls & kPunctuation && is_han_or_kana(code_point);
+        case kOtherWordRun: return cls & (kLetter | kMark) && !is_han_or_kana(code_point);
+        case kOtherPunctuationRun: return cls & kPunctuation && !is_han_or_kana(code_point);
+        default: break;  // no scanner looks for runs of the others
+    }
+    return false;
+}
+
+struct ByteMasks;
 
 class ClassBitmaps {
   public:
@@ -39,8 +73,8 @@ class ClassBitmaps {
     // The window moves on when less than this is left of it: so only runs longer than that can cross its end.
     static constexpr size_t kMarginBytes = 512;
 
-    // with_case: fill the two bitmaps that only o200k needs.
-    ClassBitmaps(Bytes text, bool with_case) : text_(text), with_case_(with_case) { fill(0); }
+    // Fills the bitmaps that all patterns need and those of the family.
+    ClassBitmaps(Bytes text, RunFamily family) : text_(text), family_(family) { fill(0); }
 
     // Makes the window hold `position`, a character border, with the margin after it (or the end of the text).
     void move_to(size_t position) {
@@ -69,19 +103,23 @@ class ClassBitmaps {
     size_t begin() const { return begin_; }
     size_t end() const { return end_; }
     Bytes text() const { return text_; }
-    bool with_case() const { return with_case_; }
     bool all_ascii() const { return all_ascii_; }
     // Bit i of word w stands for byte begin() + 64 w + i. Word -1 and the one after the last are zero.
     const uint64_t* row(RunClass run_class) const { return rows_[run_class].data() + 1; }
 
   private:
     void fill(size_t begin);
+    void set_ascii(size_t word, const ByteMasks& masks, uint64_t valid);
     void fill_beyond_ascii(size_t num_words);
+    struct LetterBits {
+        uint64_t all = 0, upper = 0, lower = 0, continuation = 0;
+    };
+    void set_letters(size_t word, const LetterBits& bits);
     size_t add_character(size_t offset);
     uint64_t* mutable_row(RunClass run_class) { return rows_[run_class].data() + 1; }
 
     Bytes text_;
-    bool with_case_;
+    RunFamily family_;
     bool all_ascii_ = true;
     size_t begin_ = 0;
     size_t end_ = 0;  // a character border, or the end of the text

@@ -10,7 +10,8 @@ namespace fastcompress::pretokenizer {
 struct ByteMasks {
     // ASCII characters of a class.
     uint64_t upper, lower, number, space, newline, blank, apostrophe;
-    uint64_t beyond;  // not ASCII
+    uint64_t graphic;  // ! to ~: letters, numbers and what is kPunctuation
+    uint64_t beyond;   // not ASCII
     // First bytes of well-formed characters of two and three bytes, of those ranges where the class is plain to see:
     // letters with upper case, with lower case, and without (Lo, Lm).
     uint64_t upper2, lower2, other2, other3;

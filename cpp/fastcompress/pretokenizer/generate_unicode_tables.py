@@ -17,6 +17,7 @@ CLASS_BITS = {  # bit of CharClass in char_class.h: general categories
     2: ("Lm", "Lo"),
     3: ("Mn", "Mc", "Me"),
     4: ("Nd", "Nl", "No"),
+    7: ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So"),
 }
 SPACE_BIT, NEWLINE_BIT = 5, 6
 # The property White_Space, which regexes call \s; it is not a general category (U+0085 is Cc, U+001C is not in it).

@@ -11,14 +11,41 @@ constexpr PatternInfo kPatterns[] = {
      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
      R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
      R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Pattern::kLlama3, "llama3",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Pattern::kQwen2, "qwen2",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    // One regex with the matches of three in turn (scanner_deepseek.h), its script told by look-ahead: Han and kana in
+    // alternatives 2 to 4, all others in the rest. The fourth and the last are what the three regexes leave over.
+    {Pattern::kDeepSeekV3, "deepseek-v3",
+     R"re(\p{N}{1,3})re"
+     R"re(|(?:(?=[\u3040-\u30ff\u4e00-\u9fa5])[^\p{L}\p{P}\p{S}])?(?:(?=[\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}])+)re"
+     R"re(|(?:(?=[\u3040-\u30ff\u4e00-\u9fa5])[\p{P}\p{S}])+)re"
+     R"re(|(?:(?=[\u3040-\u30ff\u4e00-\u9fa5])[^\p{L}\p{M}\p{P}\p{S}](?!(?=[\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}]))+)re"
+     R"re(|[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)re"
+     R"re(|(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[^\r\n\p{L}\p{N}\p{P}\p{S}])?(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}])+)re"
+     R"re(| ?(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{P}\p{S}])+[\r\n]*|\s*[\r\n]+|\s+(?![^\s\p{N}\u3040-\u30ff\u4e00-\u9fa5])|\s+)re"
+     R"re(|(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[^\s\p{L}\p{M}\p{N}\p{P}\p{S}](?!(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}]))+)re"},
+    {Pattern::kStrict, "strict", R"( ?[\p{L}\p{M}]+|\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Pattern::kWhitespace, "whitespace", R"( ?\S+|\s+(?!\S)|\s+)"},
     {Pattern::kNone, "none", ""},
+};
+
+constexpr PatternAlias kAliases[] = {
+    {"r50k", Pattern::kGpt2},
+    {"p50k", Pattern::kGpt2},
+    {"qwen2.5", Pattern::kQwen2},
+    {"qwen3", Pattern::kQwen2},
 };
 
 }  // namespace
 
 std::span<const PatternInfo> patterns() {
     return kPatterns;
+}
+
+std::span<const PatternAlias> aliases() {
+    return kAliases;
 }
 
 const PatternInfo& info(Pattern pattern) {
@@ -28,6 +55,9 @@ const PatternInfo& info(Pattern pattern) {
 std::optional<Pattern> pattern_from_name(std::string_view name) {
     for (const PatternInfo& known : kPatterns) {
         if (known.name == name) return known.pattern;
+    }
+    for (const PatternAlias& known : kAliases) {
+        if (known.alias == name) return known.pattern;
     }
     return std::nullopt;
 }

@@ -8,17 +8,26 @@
 
 namespace fastcompress::pretokenizer {
 
-enum class Pattern : uint8_t { kGpt2, kCl100k, kO200k, kWhitespace, kNone };
+enum class Pattern : uint8_t { kGpt2, kCl100k, kO200k, kLlama3, kQwen2, kDeepSeekV3, kStrict, kWhitespace, kNone };
 
 struct PatternInfo {
     Pattern pattern;
-    std::string_view name;   // as files and the Python API spell it
-    std::string_view regex;  // in the syntax of the Rust crate `regex` with possessive quantifiers; empty for kNone
+    std::string_view name;  // as files and the Python API spell it
+    // Its matches are the pretokens. In the syntax of the Rust crate `fancy-regex`; empty for kNone.
+    std::string_view regex;
+};
+
+// Another name under which users know a pattern.
+struct PatternAlias {
+    std::string_view alias;
+    Pattern pattern;
 };
 
 // Every named pattern, in the order of Pattern.
 std::span<const PatternInfo> patterns();
 const PatternInfo& info(Pattern pattern);
+std::span<const PatternAlias> aliases();
+// By name or alias.
 std::optional<Pattern> pattern_from_name(std::string_view name);
 
 }  // namespace fastcompress::pretokenizer

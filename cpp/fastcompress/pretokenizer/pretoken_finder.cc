@@ -6,6 +6,7 @@ namespace fastcompress::pretokenizer {
 namespace {
 
 struct Method {
+    RunFamily family;  // what the scanner reads
     size_t (*scanner)(const Text& text, size_t begin);
     bool has_bits;
     BorderRules rules;
@@ -14,13 +15,17 @@ struct Method {
 Method method_of(Pattern pattern) {
     using enum BorderRules::Words;
     switch (pattern) {
-        case Pattern::kGpt2: return {next_gpt2, true, {kSpaceBefore, 0, false}};
-        case Pattern::kCl100k: return {next_cl100k, true, {kAnyBefore, 3, true}};
-        case Pattern::kO200k: return {next_o200k, true, {kCasedWords, 3, true}};
-        case Pattern::kWhitespace: return {next_whitespace, false, {}};
+        case Pattern::kGpt2: return {RunFamily::kBasic, next_gpt2, true, {kSpaceBefore, 0, false}};
+        case Pattern::kCl100k: return {RunFamily::kBasic, next_cl100k, true, {kAnyBefore, 3, true}};
+        case Pattern::kO200k: return {RunFamily::kCases, next_o200k, true, {kCasedWords, 3, true}};
+        case Pattern::kLlama3: return {RunFamily::kBasic, next_llama3, true, {kAnyBefore, 3, true}};
+        case Pattern::kQwen2: return {RunFamily::kBasic, next_qwen2, true, {kAnyBefore, 1, true}};
+        case Pattern::kDeepSeekV3: return {RunFamily::kScripts, next_deepseek_v3, false, {}};
+        case Pattern::kStrict: return {RunFamily::kMarks, next_strict, false, {}};
+        case Pattern::kWhitespace: return {RunFamily::kBasic, next_whitespace, false, {}};
         case Pattern::kNone: break;
     }
-    return {nullptr, false, {}};
+    return {RunFamily::kBasic, nullptr, false, {}};
 }
 
 bool bit_at(const uint64_t* words, size_t offset) {
@@ -45,7 +50,7 @@ PretokenFinder::PretokenFinder(Pattern pattern, Bytes text)
     : text_(text),
       scanner_(method_of(pattern).scanner),
       has_bits_(method_of(pattern).has_bits),
-      bitmaps_(scanner_ ? text : Bytes(), method_of(pattern).rules.words == BorderRules::kCasedWords),
+      bitmaps_(scanner_ ? text : Bytes(), method_of(pattern).family),
       reader_(text, bitmaps_),
       bits_(method_of(pattern).rules) {}
 

@@ -6,6 +6,7 @@
 #include "fastcompress/pretokenizer/boundary_bits.h"
 #include "fastcompress/pretokenizer/class_bitmaps.h"
 #include "fastcompress/pretokenizer/pattern.h"
+#include "fastcompress/pretokenizer/scanner_deepseek.h"
 #include "fastcompress/pretokenizer/scanners.h"
 
 namespace fastcompress::pretokenizer {

@@ -3,7 +3,7 @@
 // Each named pattern is a regular expression that other tokenizers run on a regex engine; here each is a hand-written
 // scanner that returns exactly the matches the regex would (tests/test_pretokenizer.py compares them on every code
 // point and on random strings). Scanners read any bytes: a byte that belongs to no well-formed UTF-8 sequence counts
-// as one character that is neither letter, mark, number nor white space. Pretokens are non-empty and their
+// as one character that is neither letter, mark, number, punctuation nor white space. Pretokens are non-empty and their
 // concatenation is the text.
 //
 // From the tables up: char_class.h says what a character is, class_bitmaps.h which bytes are what, scanners.h where

@@ -1,77 +1,25 @@
-// The scanners behind the named patterns, as templates that for_each_pretoken inlines. See pretokenizer.h.
+// The scanners behind the named patterns. See pretokenizer.h.
 //
 // Each next_<pattern>(text, begin) returns the end of the pretoken that begins at `begin`, by the alternatives of the
 // regex in their order. Backtracking is spelled out where a regex would do any.
 #pragma once
 
-#include "fastcompress/pretokenizer/char_class.h"
-#include "fastcompress/pretokenizer/class_bitmaps.h"
+#include "fastcompress/pretokenizer/text.h"
 
 namespace fastcompress::pretokenizer {
 
-// A text read character by character and run by run. Positions are byte offsets at character borders; past the end
-// every class is 0 and every length 0, so that scanners need no bounds checks of their own.
-class Text {
-  public:
-    Text(Bytes bytes, const ClassBitmaps& bitmaps) : data_(bytes.data()), size_(bytes.size()), bitmaps_(bitmaps) {}
-
-    struct Char {
-        CharClass cls;
-        uint32_t length;
-    };
-    Char at(size_t position) const {
-        if (position >= size_) return {0, 0};
-        if (data_[position] < 0x80) return {kClassBlocks[data_[position]], 1};
-        const DecodedCodePoint decoded = decode_utf8(data_, position, size_);
-        return {class_of(decoded.value), decoded.length};
-    }
-    // The byte at a position, or 0 past the end (also the byte NUL; no caller looks for that one).
-    uint8_t byte(size_t position) const { return position < size_ ? data_[position] : uint8_t{0}; }
-    size_t size() const { return size_; }
-    bool at_end(size_t position) const { return position >= size_; }
-
-    // The end of the run of a class from `position` on.
-    size_t run(size_t position, RunClass run_class) const {
-        if (position < bitmaps_.end()) {
-            position = bitmaps_.run_end(run_class, position);
-            if (position < bitmaps_.end()) return position;
-        }
-        return slow_run(position, run_class);
-    }
-    // The character before `position`, which is not the first, begins here. Only for positions after a well-formed one.
-    size_t before(size_t position) const {
-        do --position;
-        while ((data_[position] & 0xc0u) == 0x80u);
-        return position;
-    }
-
-  private:
-    // Past the window of bitmaps: character by character.
-    size_t slow_run(size_t position, RunClass run_class) const {
-        for (Char c = at(position); c.length > 0 && belongs(c.cls, run_class); c = at(position)) position += c.length;
-        return position;
-    }
-    static bool belongs(CharClass cls, RunClass run_class) {
-        switch (run_class) {
-            case kLetterRun: return cls & kLetter;
-            case kNumberRun: return cls & kNumber;
-            case kSpaceRun: return cls & kSpace;
-            case kSymbolRun: return !(cls & (kSpace | kLetter | kNumber));
-            case kUpperSetRun: return cls & kUpperSet;
-            case kLowerSetRun: return cls & kLowerSet;
-            default: break;  // no scanner asks for runs of the others
-        }
-        return false;
-    }
-
-    const uint8_t* data_;
-    size_t size_;
-    const ClassBitmaps& bitmaps_;
-};
-
+// [^\s\p{L}\p{N}]
 inline bool is_symbol(CharClass cls) {
     return !(cls & (kSpace | kLetter | kNumber));
-}  // [^\s\p{L}\p{N}]
+}
+
+inline bool is_newline(uint8_t byte) {
+    return byte == '\n' || byte == '\r';
+}
+
+inline bool is_ascii_letter(uint8_t byte) {
+    return (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
+}
 
 // The length of an English contraction's ending at `position`, apostrophe included, or 0: 's 'd 'm 't 'll 've 're.
 // Ignoring case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
@@ -112,8 +60,7 @@ inline SpaceRun read_spaces(const Text& text, size_t begin) {
 // \s*[\r\n]: the end of the run's last CR or LF, or 0 if it has none.
 inline size_t after_last_newline(const Text& text, const SpaceRun& run) {
     for (size_t end = run.end; end > run.begin; --end) {
-        const uint8_t last = text.byte(end - 1);
-        if (last == '\n' || last == '\r') return end;
+        if (is_newline(text.byte(end - 1))) return end;
     }
     return 0;
 }
@@ -135,25 +82,49 @@ inline size_t next_gpt2(const Text& text, size_t begin) {
     return end_of_spaces(text, read_spaces(text, begin));
 }
 
-inline size_t next_cl100k(const Text& text, size_t begin) {
+// \s*[\r\n]+|\s+(?!\S)|\s+, the tail of o200k, Llama 3, Qwen 2 and strict: cuts after the last line break, also at the
+// text's end.
+inline size_t end_of_spaces_by_lines(const Text& text, size_t begin) {
+    const SpaceRun run = read_spaces(text, begin);
+    const size_t end = after_last_newline(text, run);
+    return end ? end : end_of_spaces(text, run);
+}
+
+// The alternatives that cl100k, Llama 3 and Qwen 2 share: contractions, words with one other character before them,
+// symbols with line breaks after them. 0 if none matches at `begin`. Numbers are cut one by one or in threes.
+template <bool kSingleNumbers>
+size_t word_number_or_symbols(const Text& text, size_t begin) {
     if (const size_t length = contraction<true>(text, begin)) return begin + length;
     const Text::Char first = text.at(begin);
     if (first.cls & kLetter) return text.run(begin, kLetterRun);
-    if (first.cls & kNumber) return up_to_three_numbers(text, begin);
+    if (first.cls & kNumber) return kSingleNumbers ? begin + first.length : up_to_three_numbers(text, begin);
     if (!(first.cls & kNewline) && text.at(begin + first.length).cls & kLetter) {
         return text.run(begin + first.length, kLetterRun);
     }
     const size_t symbols = begin + (text.byte(begin) == ' ');
-    if (!text.at_end(symbols) && is_symbol(text.at(symbols).cls)) {
-        size_t end = text.run(symbols, kSymbolRun);
-        while (text.byte(end) == '\r' || text.byte(end) == '\n') ++end;
-        return end;
-    }
+    if (text.at_end(symbols) || !is_symbol(text.at(symbols).cls)) return 0;
+    size_t end = text.run(symbols, kSymbolRun);
+    while (is_newline(text.byte(end))) ++end;
+    return end;
+}
+
+inline size_t next_cl100k(const Text& text, size_t begin) {
+    if (const size_t end = word_number_or_symbols<false>(text, begin)) return end;
     const SpaceRun run = read_spaces(text, begin);
     if (!text.at_end(run.end)) {  // \s++$ comes before \s*[\r\n]
         if (const size_t end = after_last_newline(text, run)) return end;
     }
     return end_of_spaces(text, run);
+}
+
+inline size_t next_llama3(const Text& text, size_t begin) {
+    const size_t end = word_number_or_symbols<false>(text, begin);
+    return end ? end : end_of_spaces_by_lines(text, begin);
+}
+
+inline size_t next_qwen2(const Text& text, size_t begin) {
+    const size_t end = word_number_or_symbols<true>(text, begin);
+    return end ? end : end_of_spaces_by_lines(text, begin);
 }
 
 // The first two alternatives of o200k after their optional first character: words that are cut where upper case
@@ -199,12 +170,19 @@ inline size_t next_o200k(const Text& text, size_t begin) {
     const size_t symbols = begin + (text.byte(begin) == ' ');
     if (!text.at_end(symbols) && is_symbol(text.at(symbols).cls)) {
         size_t end = text.run(symbols, kSymbolRun);
-        while (text.byte(end) == '\r' || text.byte(end) == '\n' || text.byte(end) == '/') ++end;
+        while (is_newline(text.byte(end)) || text.byte(end) == '/') ++end;
         return end;
     }
-    const SpaceRun run = read_spaces(text, begin);
-    const size_t end = after_last_newline(text, run);
-    return end ? end : end_of_spaces(text, run);
+    return end_of_spaces_by_lines(text, begin);
+}
+
+inline size_t next_strict(const Text& text, size_t begin) {
+    const size_t word = begin + (text.byte(begin) == ' ');
+    const CharClass cls = text.at(word).cls;
+    if (cls & (kLetter | kMark)) return text.run(word, kMarkedWordRun);
+    if (text.at(begin).cls & kNumber) return up_to_three_numbers(text, begin);
+    if (!text.at_end(word) && is_symbol(cls)) return text.run(word, kUnmarkedSymbolRun);
+    return end_of_spaces_by_lines(text, begin);
 }
 
 inline size_t next_whitespace(const Text& text, size_t begin) {

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import ConfigError, TokenRangeError
+from fastcompress.formats.rank_file import MAX_IDS
 
 Text: TypeAlias = "str | bytes | bytearray | memoryview"
+Tokens: TypeAlias = "Sequence[SupportsIndex] | npt.ArrayLike"
 
 
 def check_texts(texts: Collection[str], name: str) -> None:
@@ -24,25 +26,37 @@ def check_threads(num_threads: int | None) -> None:
         raise ConfigError(f"num_threads={num_threads} is out of range: give at least 1, or None for all cores")
 
 
-def checked_id(token_id: int) -> int:
-    """An int that fits the core's; the core knows which ids there are."""
-    index = operator.index(token_id)
-    if not -(1 << 63) <= index < 1 << 63:
-        raise DataError(f"token id {index} is out of range")
-    return index
+def checked_special_ids(special_tokens: Mapping[str, int]) -> list[tuple[str, int]]:
+    check_texts(special_tokens, "special_tokens")
+    for text, token_id in special_tokens.items():
+        if not 0 <= operator.index(token_id) < MAX_IDS:
+            raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
+    return list(special_tokens.items())
 
 
-def token_array(tokens: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-    """Ids as contiguous uint32[n], or DataError for a negative or a huge one."""
+def check_dropout(dropout: float, seed: int) -> None:
+    if not 0 <= dropout <= 1:
+        raise ConfigError(f"dropout={dropout} is not a probability: give a number from 0 to 1")
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise ConfigError(f"seed={seed} is out of range: give an integer from 0 to 2**64 - 1")
+
+
+def readable_ids(tokens: Tokens) -> npt.NDArray[np.uint32] | Sequence[SupportsIndex]:
+    """Ids as the core reads them: lists and tuples as they are, anything else that NumPy takes as uint32[n].
+
+    Raises TokenRangeError, a DataError, for a negative or a huge one. (In lists the core finds them.)
+    """
+    if isinstance(tokens, (list, tuple)):
+        return tokens
     array = np.asarray(tokens)
     if array.size == 0:
         return np.empty(0, np.uint32)
-    if array.dtype == object and array.ndim == 1:  # integers past 64 bits come as objects
-        array = np.array([checked_id(token) for token in array])
     if array.dtype.kind not in "iu" or array.ndim != 1:
+        if array.dtype == object and array.ndim == 1:  # integers past 64 bits come as objects
+            return array.tolist()  # type: ignore[no-any-return]
         raise TypeError(f"expected a sequence of token ids, not an array of {array.dtype} with shape {array.shape}")
     if array.dtype != np.uint32:
         wrong = np.flatnonzero((array < 0) | (array > 0xFFFFFFFF))
         if wrong.size:
-            raise DataError(f"token id {array[wrong[0]]} at position {wrong[0]} is out of range")
+            raise TokenRangeError(f"token id {array[wrong[0]]} at position {wrong[0]} is out of range")
     return np.ascontiguousarray(array, np.uint32)

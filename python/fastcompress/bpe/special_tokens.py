@@ -1,69 +1,90 @@
-"""Special tokens in a text: which are allowed, which are refused, where they stand."""
+"""Added tokens of a vocabulary: which special ones a call allows, and which it refuses to meet."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from typing import Any, Literal, TypeAlias
 
+from fastcompress._core import bpe as _core
 from fastcompress.bpe.arguments import Text, check_texts
 from fastcompress.errors import DataError
-from fastcompress.pretokenizer import without_surrogates
+from fastcompress.formats.tokenizer_json import AddedToken
+from fastcompress.pretokenizer import utf8
 
 Specials: TypeAlias = "Collection[str] | Literal['all']"
 
+# The core's flags of an added token; added_tokens.h says what they mean.
+FLAGS = {"special": 1, "normalized": 2, "lstrip": 4, "rstrip": 8, "single_word": 16}
+SHARES_ID = 32
+NEVER_MATCHED = 64
+
 
 class SpecialTokens:
-    """The special tokens of a vocabulary, text to id."""
+    """The added tokens of a vocabulary: special ones, text to id in `ids`, and all that can be met in a text."""
 
-    def __init__(self, ids: Mapping[str, int]) -> None:
-        self.ids = dict(ids)
-        self.texts = frozenset(ids)
+    def __init__(self, core: _core.Tokenizer) -> None:
+        self._core = core
+        self._rows = core.added_tokens()
+        self.ids = {text: token_id for text, token_id, flags in self._rows if flags & FLAGS["special"]}
+        self.texts = frozenset(self.ids)
+        self.added = [
+            AddedToken(text, token_id, **{name: bool(flags & bit) for name, bit in FLAGS.items()})
+            for text, token_id, flags in self._rows
+            if not flags & NEVER_MATCHED
+        ]
+        self._mask = functools.lru_cache(maxsize=64)(self._make_mask)
 
-    def check(self, text: Text, allowed: Specials, disallowed: Specials) -> frozenset[str]:
-        """The allowed special tokens, after refusing a text that holds a disallowed one."""
+    @property
+    def any_loses_text(self) -> bool:
+        """Decoding a token that is always sought gives other text than it stood for."""
+        return any(
+            flags & (FLAGS["lstrip"] | FLAGS["rstrip"]) or self._core.token_bytes(token_id) != text.encode("utf-8")
+            for text, token_id, flags in self._rows
+            if not flags & (FLAGS["special"] | NEVER_MATCHED)
+        )
+
+    def check(self, text: Text, allowed: Specials, disallowed: Specials) -> bytes:
+        """The allowed special tokens, as the core takes them, after refusing a text that holds a disallowed one."""
         if not isinstance(text, str | bytes | bytearray | memoryview):
             raise TypeError(f"expected str or bytes, not {type(text).__name__}")
         known = self.texts
         if not known and disallowed in ("all", ()):
-            return known
+            return b""
         if allowed != "all":
             check_texts(allowed, "allowed_special")
         if disallowed != "all":
             check_texts(disallowed, "disallowed_special")
         allowed_set = known if allowed == "all" else frozenset(allowed) & known
-        disallowed_set = known - allowed_set if disallowed == "all" else frozenset(disallowed)
-        if disallowed_set and (match := _special_pattern(disallowed_set, isinstance(text, str)).search(text)):
-            raise DataError(
-                f"the text holds the special token {match.group()!r} at offset {match.start()}: pass it in "
-                "allowed_special to encode it as that token, or disallowed_special=() for ordinary text"
-            )
-        return allowed_set
+        self._refuse(text, known - allowed_set if disallowed == "all" else frozenset(disallowed))
+        return self._mask(allowed_set)
 
-    def cut(self, text: Text, allowed: frozenset[str]) -> Iterator[Text | int]:
-        """Ordinary stretches of the text, and the ids of allowed special tokens between them.
-
-        Where several allowed tokens begin at one place, the longest is taken.
-        """
-        if not allowed:
-            yield text
+    def _refuse(self, text: Text, disallowed: frozenset[str]) -> None:
+        found: list[tuple[int, str]] = []
+        if ours := disallowed & self.texts:
+            occurrence = self._core.find_special(text, self._mask(ours))
+            found += [occurrence] if occurrence else []
+        if (others := disallowed - self.texts) and (match := _pattern_of(others).search(utf8(text))):
+            found.append((match.start(), match.group().decode("utf-8")))
+        if not found:
             return
+        offset, token = min(found)
         if isinstance(text, str):
-            text = without_surrogates(text)  # first, since a special token may spell what a surrogate becomes
-        begin = 0
-        for match in _special_pattern(allowed, isinstance(text, str)).finditer(text):
-            if match.start() > begin:
-                yield text[begin : match.start()]
-            name = match.group()
-            yield self.ids[name if isinstance(name, str) else name.decode("utf-8")]
-            begin = match.end()
-        if begin < len(text) or begin == 0:  # an empty text is one empty stretch
-            yield text[begin:]
+            offset = len(utf8(text)[:offset].decode("utf-8", "ignore"))
+        raise DataError(
+            f"the text holds the special token {token!r} at offset {offset}: pass it in allowed_special to encode it "
+            "as that token, or disallowed_special=() for ordinary text"
+        )
+
+    def _make_mask(self, texts: frozenset[str]) -> bytes:
+        """A byte for each added token, 1 for those given; empty if none are."""
+        if not texts:
+            return b""
+        return bytes(bool(flags & FLAGS["special"]) and text in texts for text, _, flags in self._rows)
 
 
 @functools.lru_cache(maxsize=64)
-def _special_pattern(tokens: frozenset[str], is_str: bool) -> re.Pattern[Any]:
-    """Matches any of the tokens, the longest first where several begin at one place."""
-    alternatives = "|".join(re.escape(token) for token in sorted(tokens, key=lambda token: (-len(token), token)))
-    return re.compile(alternatives if is_str else alternatives.encode("utf-8"))
+def _pattern_of(texts: frozenset[str]) -> re.Pattern[Any]:
+    """Matches any of the texts, the longest first where several begin at one place."""
+    return re.compile(b"|".join(re.escape(text.encode("utf-8")) for text in sorted(texts, key=lambda t: (-len(t), t))))

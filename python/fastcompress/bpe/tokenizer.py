@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.bpe.arguments import Text, check_texts, check_threads, checked_id, token_array
+from fastcompress.bpe.arguments import Text, Tokens, check_dropout, check_threads, checked_special_ids, readable_ids
+from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
+from fastcompress.bpe.huggingface import document_of, vocabulary_of
+from fastcompress.bpe.offsets import TokenOffsets
 from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.training import train_vocabulary
-from fastcompress.errors import ConfigError, FormatError
-from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
+from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
+from fastcompress.formats.rank_file import naming_file, read_published_ranks
+from fastcompress.formats.tokenizer_json import AddedToken, read_tokenizer_json
+from fastcompress.pretokenizer import split_ends, utf8
 
 
 class BPE:
@@ -27,7 +34,8 @@ class BPE:
 
     def __init__(self, core: _core.Tokenizer) -> None:
         self._core = core
-        self._special = SpecialTokens(core.special_tokens)
+        self._special = SpecialTokens(core)
+        self._custom = CustomPattern.from_spelling(core.pattern) if core.pattern.startswith("[") else None
         self._token_lengths = core.token_lengths()
         self._token_lengths.setflags(write=False)
 
@@ -68,19 +76,81 @@ class BPE:
 
     @classmethod
     def from_tiktoken(
-        cls, path: str | os.PathLike[str], *, pattern: str, special_tokens: dict[str, int] | None = None
+        cls,
+        name_or_path: str | os.PathLike[str],
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
     ) -> BPE:
         """Reads a rank file of tiktoken; ids then equal tiktoken's with the same pattern and special tokens.
 
-        Raises FormatError for a file that is not a rank file, ConfigError for ranks that make no vocabulary.
+        name_or_path: the name of a published encoding (``gpt2``, ``r50k_base``, ``p50k_base``, ``p50k_edit``,
+        ``cl100k_base``, ``o200k_base``, ``o200k_harmony``), which brings its pattern and special tokens with it; or the
+        path of a rank file, for which ``pattern`` must be given. (``Path(name)`` is always a path.) A published file is
+        taken from tiktoken's own cache folder, else downloaded into it; `fastcompress.formats.rank_cache` says where
+        that is and how to work offline.
+        pattern: a name of `fastcompress.pretokenizer.PATTERNS`, or any regex (tiktoken's ``pat_str``), which needs the
+        `regex` package unless it is that of a named pattern.
+        special_tokens: text to id. Several texts may have one id, which then decodes to the first of them.
+
+        Raises FormatError for a file that is not a rank file, MissingFileError for a published one that is neither
+        cached nor to be downloaded, ConfigError for ranks that make no vocabulary.
         """
-        specials = special_tokens or {}
-        check_texts(specials, "special_tokens")
-        for text, token_id in specials.items():
-            if not 0 <= token_id < MAX_IDS:
-                raise ConfigError(f"the id {token_id} of special token {text!r} is not in [0, {MAX_IDS})")
-        ranks = list(read_rank_file(path).items())
-        return cls(_core.Tokenizer.from_ranks(ranks, pattern, list(specials.items())))
+        published = PUBLISHED_ENCODINGS.get(name_or_path) if isinstance(name_or_path, str) else None
+        if published is not None:
+            content = read_published_ranks(published)
+            pattern = published.pattern if pattern is None else pattern
+            special_tokens = published.special_tokens if special_tokens is None else special_tokens
+        elif pattern is None:
+            raise ConfigError(
+                f"a rank file does not say its pattern: give pattern= with {str(name_or_path)!r}, or the name of a "
+                f"published encoding ({', '.join(PUBLISHED_ENCODINGS)})"
+            )
+        else:
+            content = Path(name_or_path).read_bytes()
+        specials = checked_special_ids(special_tokens or {})
+        with naming_file(name_or_path):
+            return cls(_core.Tokenizer.from_rank_file(content, resolve_pattern(pattern), specials))
+
+    @classmethod
+    def from_ranks(
+        cls, ranks: dict[bytes, int], *, pattern: str, special_tokens: Mapping[str, int] | None = None
+    ) -> BPE:
+        """The tokenizer that a rank file of these ranks would give. Errors as of `from_tiktoken`."""
+        specials = checked_special_ids(special_tokens or {})
+        return cls(_core.Tokenizer.from_ranks(ranks, resolve_pattern(pattern), specials))
+
+    def to_tiktoken(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ordinary tokens as a rank file of tiktoken, replacing an existing file in one step.
+
+        With the same pattern and special tokens (which such a file does not hold) it gives the same ids. Raises
+        ConfigError for a vocabulary that ranks cannot express, naming a token and the reason: every merge must make a
+        token of its own, in the order of ids, from tokens made earlier, and each token's bytes must encode to it.
+        """
+        write_atomically(path, self._core.to_rank_file())
+
+    @classmethod
+    def from_huggingface(cls, source: str | os.PathLike[str] | bytes | Mapping[str, Any]) -> BPE:
+        """Reads a ``tokenizer.json`` of Hugging Face's `tokenizers` (a path, its bytes, or its parsed contents).
+
+        Byte-level BPE models only: GPT-2, Llama 3, Qwen, DeepSeek, gpt-oss and their like; normalizer NFC or none. The
+        ids are those of ``Tokenizer.encode(text, add_special_tokens=False)`` without truncation, where ``encode`` here
+        is told ``allowed_special="all"``; with ``disallowed_special=()``, those of a Tokenizer with
+        ``encode_special_tokens = True``. Added tokens that are not special are always tokens. The post-processor and
+        the decoder decide no id: they are kept for `to_huggingface`.
+
+        Raises FormatError for a malformed file and, by name, for what is not supported. Source: `tokenizers` 0.23.
+        """
+        return cls(vocabulary_of(read_tokenizer_json(source)))
+
+    def to_huggingface(self, path: str | os.PathLike[str]) -> None:
+        """Writes a ``tokenizer.json`` that `tokenizers` reads, with equal ids, replacing an existing file in one step.
+
+        A rank file's vocabulary becomes a list of all its merges with ``ignore_merges``. Raises ConfigError for a
+        vocabulary that the file cannot express: where two tokens have the same bytes, or a special token has the text
+        of another token.
+        """
+        write_atomically(path, json.dumps(document_of(self._core), ensure_ascii=False, indent=1).encode("utf-8"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BPE:
@@ -112,13 +182,33 @@ class BPE:
 
     @property
     def pattern(self) -> str:
-        """The name of the pretokenizer pattern."""
-        return self._core.pattern
+        """The name of the pretokenizer pattern, or the regex or the JSON of the steps that stand in its place."""
+        if self._custom is None:
+            return self._core.pattern
+        [*others, step] = self._custom.steps
+        return str(step["pattern"]) if step["type"] == "Regex" and not others else self._custom.spelling
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """The id of each special token."""
         return dict(self._special.ids)
+
+    @property
+    def added_tokens(self) -> list[AddedToken]:
+        """The special tokens and the other tokens that are sought in the text before it is cut, by id."""
+        return list(self._special.added)
+
+    @property
+    def lossless(self) -> bool:
+        """``decode_bytes(encode_ordinary(x)) == x`` for all bytes.
+
+        Not so with a normalizer, a space put before the text, a pattern that drops text, added tokens that take white
+        space or share an id, and vocabularies without the bytes that UTF-8 never holds.
+        """
+        core = self._core
+        changes_text = core.nfc or core.prefix_space or not core.has_all_bytes
+        drops_text = self._custom is not None and not self._custom.keeps_text
+        return not (changes_text or drops_text or self._special.any_loses_text)
 
     @property
     def token_lengths(self) -> npt.NDArray[np.int64]:
@@ -135,9 +225,23 @@ class BPE:
         """64 hex digits: the SHA-256 that ends the serialized form. Equal fingerprints mean equal ids on every text."""
         return self.to_bytes()[-32:].hex()
 
-    def token_bytes(self, token_id: int) -> bytes:
-        """The bytes an id spells. Raises DataError for an id out of range or unused."""
-        return self._core.token_bytes(checked_id(token_id))
+    def token_bytes(self, token_id: SupportsIndex) -> bytes:
+        """The bytes an id spells. Raises UnknownTokenError (a DataError and KeyError) for an id that is none."""
+        return self._core.token_bytes(token_id)
+
+    def token_id(self, token: str | bytes) -> int:
+        """The id that spells exactly this text; of an ordinary and a special token the ordinary one.
+
+        Raises UnknownTokenError if there is none. O(len(token)), plus the number of special tokens.
+        """
+        return self._core.token_id(token)
+
+    def ordinary_tokens(self) -> dict[bytes, int]:
+        """Every token that is not special, to its id, in the order of ids: for a rank file, its ranks.
+
+        (Where merges learned a string twice, the greater id.) Made anew on each call.
+        """
+        return self._core.ordinary_tokens()
 
     # ------------------------------------------------------------------ encoding
 
@@ -145,7 +249,10 @@ class BPE:
         """The ids of a text.
 
         Where the text of a special token occurs, ``allowed_special`` tokens get their id, ``disallowed_special`` ones
-        ("all": those not allowed) raise DataError, and the rest are ordinary text: tiktoken's semantics.
+        ("all": those not allowed) raise DataError, and the rest are ordinary text: tiktoken's semantics. Of several
+        allowed tokens that begin at one place the longest is taken. Added tokens that are not special (a
+        ``tokenizer.json`` may have some) always get their id; beside them, no token is sought within the text of a
+        special one that is not allowed.
         """
         ids: list[int] = self.encode_to_numpy(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special
@@ -154,7 +261,18 @@ class BPE:
 
     def encode_ordinary(self, text: Text) -> list[int]:
         """The ids of a text in which special tokens are ordinary text."""
-        ids: list[int] = self._core.encode(text).tolist()
+        ids: list[int] = self._encode(text, b"").tolist()
+        return ids
+
+    def pretoken_ends(self, text: bytes) -> npt.NDArray[np.uint64]:
+        """uint64[n]: where each pretoken of a text ends, in bytes (without those that the pattern drops)."""
+        if self._custom is not None:
+            return self._custom.pretokens(text)[1]
+        return split_ends(text, self.pattern)
+
+    def encode_by_merges(self, pretoken: bytes) -> list[int]:
+        """The ids of bytes that are one pretoken, whatever the pattern says, by merges alone."""
+        ids: list[int] = self._core.encode_by_merges(pretoken).tolist()
         return ids
 
     def encode_to_numpy(
@@ -166,18 +284,30 @@ class BPE:
         disallowed_special: Specials = "all",
     ) -> npt.NDArray[Any]:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
-        self._check_dtype(dtype)
+        if dtype is not np.uint32:
+            self._check_dtype(dtype)
         allowed = self._special.check(text, allowed_special, disallowed_special)
-        parts = [
-            np.array([part], np.uint32) if isinstance(part, int) else self._core.encode(part)
-            for part in self._special.cut(text, allowed)
-        ]
-        tokens = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return tokens.astype(dtype, copy=False)
+        tokens = self._encode(text, allowed)
+        return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
-        """``len(encode(text))``."""
+        """``len(encode(text))``, without making the list: four bytes of memory a token."""
         return len(self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special))
+
+    def count_batch(
+        self,
+        texts: Sequence[Text],
+        num_threads: int | None = None,
+        *,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+    ) -> npt.NDArray[np.int64]:
+        """int64[len(texts)]: `count` of each text, on ``num_threads`` threads (None: all cores)."""
+        _, offsets = self.encode_batch_to_numpy(
+            texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
+        )
+        borders = offsets.astype(np.int64)
+        return borders[1:] - borders[:-1]
 
     def encode_batch(
         self,
@@ -209,35 +339,144 @@ class BPE:
         if isinstance(texts, str | bytes):
             raise TypeError("expected a sequence of texts; for one text call encode")
         check_threads(num_threads)
-        nothing_allowed = not allowed_special or not self._special.ids
-        nothing_refused = not disallowed_special or (disallowed_special == "all" and not self._special.ids)
-        if nothing_allowed and nothing_refused:
-            return self._core.encode_batch(texts, num_threads)
+        masks = {self._special.check(text, allowed_special, disallowed_special) for text in texts}
+        [allowed] = masks or {b""}
+        if self._custom is None:
+            return self._core.encode_batch(texts, num_threads, allowed)
+        encoded = [self._encode(text, allowed) for text in texts]
+        offsets = np.zeros(len(encoded) + 1, np.uint64)
+        np.cumsum([len(ids) for ids in encoded], out=offsets[1:])
+        return np.concatenate([np.empty(0, np.uint32), *encoded]), offsets
+
+    def _encode(self, text: Text, allowed: bytes) -> npt.NDArray[np.uint32]:
+        """The ids of a text in which some special tokens are allowed, as SpecialTokens.check says it."""
+        if self._custom is None:
+            return self._core.encode(text, allowed)
+        parts = [
+            np.array([part], np.uint32)
+            if isinstance(part, int)
+            else self._core.encode_pretokens(*self._custom.pretokens(part))
+            for part in self._core.segments(text, allowed)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
+
+    def encode_with_dropout(
+        self,
+        text: Text,
+        dropout: float = 0.1,
+        *,
+        seed: int,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+    ) -> list[int]:
+        """`encode` with merges left out at random, so that a model in training sees a word cut in many ways.
+
+        Within each pretoken: go through the pairs that merge, by rank and from left to right within a rank; skip each
+        with probability ``dropout`` and merge the first that is not skipped; repeat, with all skipped pairs candidates
+        again, until every one is skipped. So 0 gives `encode`'s ids, 1 single bytes, and decoding gives the text back
+        whatever was left out. (Above 0 a pretoken is not looked up as a whole, as with a rank file `encode` does.)
+
+        The ids depend on the vocabulary, the text, ``dropout`` and ``seed`` (in [0, 2**64)) only, on every machine.
+        Takes time in proportion to 1 / (1 - dropout). Raises ConfigError for a dropout or a seed out of range.
+        Source: Provilkov, Emelianenko and Voita, 2020.
+        """
+        [ids] = self.encode_batch_with_dropout(
+            [text],
+            dropout,
+            seed=seed,
+            num_threads=1,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+        )
+        return ids
+
+    def encode_batch_with_dropout(
+        self,
+        texts: Sequence[Text],
+        dropout: float = 0.1,
+        *,
+        seed: int,
+        num_threads: int | None = None,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+    ) -> list[list[int]]:
+        """`encode_with_dropout` for many texts: text i with ``(seed + i) % 2**64``, on ``num_threads`` threads."""
+        check_dropout(dropout, seed)
+        if dropout == 0:
+            return self.encode_batch(
+                texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
+            )
+        if isinstance(texts, str | bytes):
+            raise TypeError("expected a sequence of texts; for one text call encode_with_dropout")
+        check_threads(num_threads)
+        if self._custom is not None:
+            raise ConfigError("dropout needs a named pattern; this vocabulary has one of its own")
         cut = [
-            list(self._special.cut(text, self._special.check(text, allowed_special, disallowed_special)))
-            for text in texts
+            self._core.segments(text, self._special.check(text, allowed_special, disallowed_special)) for text in texts
         ]
-        ordinary = [part for parts in cut for part in parts if not isinstance(part, int)]
-        tokens, borders = self._core.encode_batch(ordinary, num_threads)
-        if len(ordinary) == sum(map(len, cut)) == len(texts):
-            return tokens, borders
-        encoded = iter(np.split(tokens, borders[1:-1].astype(np.int64)))
-        pieces = [
-            [np.array([part], np.uint32) if isinstance(part, int) else next(encoded) for part in parts] for parts in cut
+        stretches, seeds, begins = [], [], []
+        for number, segments in enumerate(cut):
+            begin = 0
+            for segment in segments:
+                if isinstance(segment, int):
+                    begin += int(self._token_lengths[segment])
+                    continue
+                stretches.append(segment)
+                seeds.append((seed + number) % (1 << 64))
+                begins.append(begin)
+                begin += len(segment)
+        tokens, borders = self._core.encode_batch_with_dropout(stretches, seeds, begins, dropout, num_threads)
+        ids = tokens.tolist()
+        encoded = iter([ids[begin:end] for begin, end in itertools.pairwise(borders.tolist())])
+        return [
+            [i for segment in segments for i in ([segment] if isinstance(segment, int) else next(encoded))]
+            for segments in cut
         ]
-        offsets = np.zeros(len(texts) + 1, np.uint64)
-        np.cumsum([sum(map(len, parts)) for parts in pieces], out=offsets[1:])
-        return np.concatenate([np.empty(0, np.uint32), *(p for parts in pieces for p in parts)]), offsets
+
+    def encode_with_offsets(
+        self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all"
+    ) -> TokenOffsets:
+        """`encode` together with where in the text each token lies, in bytes and in characters.
+
+        O(len(text)). See `TokenOffsets` for tokens that hold part of a character. Raises DataError for a text that its
+        tokens do not spell, as a normalizer may make it.
+        """
+        allowed = self._special.check(text, allowed_special, disallowed_special)
+        data = utf8(text)
+        tokens = self._encode(data, allowed)
+        if int(self._token_lengths[tokens].sum()) != len(data) or (
+            not self.lossless and self.decode_bytes(tokens) != data
+        ):
+            raise DataError(
+                "the tokens do not spell this text (the vocabulary normalizes it, or drops or adds some of it), so "
+                "they have no offsets in it: normalize the text first"
+            )
+        return TokenOffsets.of(tokens, self._token_lengths[tokens], data)
 
     # ------------------------------------------------------------------ decoding
 
-    def decode(self, tokens: npt.ArrayLike, errors: str = "replace") -> str:
+    def decode(self, tokens: Tokens, errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 (half a character, say) are handled as by ``bytes.decode``."""
-        return self.decode_bytes(tokens).decode("utf-8", errors)
+        return self._core.decode_to_str(tokens if type(tokens) is list else readable_ids(tokens), errors)
 
-    def decode_bytes(self, tokens: npt.ArrayLike) -> bytes:
-        """The bytes of ids; the inverse of every encode. Raises DataError, with its position, for an unknown id."""
-        return self._core.decode(token_array(tokens))
+    def decode_bytes(self, tokens: Tokens) -> bytes:
+        """The bytes of ids; the inverse of every encode.
+
+        Raises UnknownTokenError (a DataError and KeyError), with the position, for an id that is none.
+        """
+        return self._core.decode(tokens if type(tokens) is list else readable_ids(tokens))
+
+    def decode_batch(
+        self, batch: Iterable[Tokens], errors: str = "replace", num_threads: int | None = None
+    ) -> list[str]:
+        """`decode` for many sequences on ``num_threads`` threads (None: all cores); their number changes nothing."""
+        check_threads(num_threads)
+        return self._core.decode_batch_to_str([readable_ids(tokens) for tokens in batch], errors, num_threads)
+
+    def decode_bytes_batch(self, batch: Iterable[Tokens], num_threads: int | None = None) -> list[bytes]:
+        """`decode_bytes` for many sequences, as `decode_batch`."""
+        check_threads(num_threads)
+        return self._core.decode_batch([readable_ids(tokens) for tokens in batch], num_threads)
 
     def decode_stream(self, errors: str = "replace") -> StreamDecoder:
         """A decoder that takes ids one at a time and never gives half a character."""

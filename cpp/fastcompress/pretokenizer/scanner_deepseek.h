@@ -1,0 +1,69 @@
+// The scanner behind `deepseek-v3`, which is three regexes in turn, each applied to what the one before left between its
+// matches:
+//
+//   \p{N}{1,3}
+//   [一-龥぀-ゟ゠-ヿ]+
+//   [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*
+//       |\s*[\r\n]+|\s+(?!\S)|\s+
+//
+// The matches of the first two bound what the third sees: so do here numbers, and the borders between Han or kana and
+// all others, the two scripts. Unlike the other patterns the third does not match everything: control characters,
+// unassigned ones and stray bytes that no letter follows are left over, and each stretch of them is a pretoken.
+#pragma once
+
+#include "fastcompress/pretokenizer/scanners.h"
+
+namespace fastcompress::pretokenizer {
+
+// [\p{L}\p{M}] of one of the two scripts.
+inline bool is_word(const Text::Char& c, bool han_or_kana) {
+    return c.cls & (kLetter | kMark) && is_han_or_kana(c.code_point) == han_or_kana;
+}
+
+// What the third regex matches nothing of, unless a letter comes next: no class at all.
+inline bool is_left_over(const Text::Char& c, bool han_or_kana) {
+    return c.length > 0 && c.cls == 0 && is_han_or_kana(c.code_point) == han_or_kana;
+}
+
+// The end of what the third regex leaves between two matches, from `begin` on, whose character is_left_over and has no
+// letter after it. A later one that has belongs to the word.
+inline size_t end_of_left_over(const Text& text, size_t begin, bool han_or_kana) {
+    size_t end = begin;
+    Text::Char next = text.at(begin);
+    do {
+        end += next.length;
+        next = text.at(end);
+    } while (is_left_over(next, han_or_kana) && !is_word(text.at(end + next.length), han_or_kana));
+    return end;
+}
+
+inline size_t next_deepseek_v3(const Text& text, size_t begin) {
+    const Text::Char first = text.at(begin);
+    if (first.cls & kNumber) return up_to_three_numbers(text, begin);
+    const bool han_or_kana = is_han_or_kana(first.code_point);
+    const RunClass words = han_or_kana ? kHanKanaWordRun : kOtherWordRun;
+    if (first.cls & (kLetter | kMark)) return text.run(begin, words);
+    if (first.code_point < 0x80 && first.cls & kPunctuation) {
+        size_t end = begin + 1;
+        while (is_ascii_letter(text.byte(end))) ++end;
+        if (end > begin + 1) return end;
+    }
+    if (!(first.cls & (kNewline | kPunctuation)) && is_word(text.at(begin + first.length), han_or_kana)) {
+        return text.run(begin + first.length, words);
+    }
+    const size_t symbols = begin + (first.code_point == ' ');
+    const Text::Char symbol = text.at(symbols);
+    if (symbol.cls & kPunctuation && is_han_or_kana(symbol.code_point) == han_or_kana) {
+        size_t end = text.run(symbols, han_or_kana ? kHanKanaPunctuationRun : kOtherPunctuationRun);
+        while (!han_or_kana && is_newline(text.byte(end))) ++end;
+        return end;
+    }
+    if (!(first.cls & kSpace)) return end_of_left_over(text, begin, han_or_kana);
+    const SpaceRun run = read_spaces(text, begin);
+    if (const size_t end = after_last_newline(text, run)) return end;
+    const Text::Char after = text.at(run.end);
+    if (after.cls & kNumber || is_han_or_kana(after.code_point)) return run.end;
+    return end_of_spaces(text, run);
+}
+
+}  // namespace fastcompress::pretokenizer

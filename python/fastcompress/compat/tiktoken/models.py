@@ -1,0 +1,64 @@
+"""Which encoding a model of OpenAI uses."""
+
+from __future__ import annotations
+
+from fastcompress.compat.tiktoken.encoding import Encoding
+from fastcompress.compat.tiktoken.registry import get_encoding
+from fastcompress.errors import ConfigError
+
+_MODELS = {
+    "o200k_base": "o1 o3 o4-mini gpt-5 gpt-4.1 gpt-4o",
+    "cl100k_base": (
+        "gpt-4 gpt-3.5-turbo gpt-3.5 gpt-35-turbo davinci-002 babbage-002 "
+        "text-embedding-ada-002 text-embedding-3-small text-embedding-3-large"
+    ),
+    "p50k_base": (
+        "text-davinci-003 text-davinci-002 code-davinci-002 code-davinci-001 code-cushman-002 code-cushman-001 "
+        "davinci-codex cushman-codex"
+    ),
+    "p50k_edit": "text-davinci-edit-001 code-davinci-edit-001",
+    "r50k_base": (
+        "text-davinci-001 text-curie-001 text-babbage-001 text-ada-001 davinci curie babbage ada "
+        "text-similarity-davinci-001 text-similarity-curie-001 text-similarity-babbage-001 text-similarity-ada-001 "
+        "text-search-davinci-doc-001 text-search-curie-doc-001 text-search-babbage-doc-001 text-search-ada-doc-001 "
+        "code-search-babbage-code-001 code-search-ada-code-001"
+    ),
+    "gpt2": "gpt2 gpt-2",
+}
+_PREFIXES = {
+    "o200k_harmony": "gpt-oss-",
+    "o200k_base": "o1- o3- o4-mini- gpt-5 gpt-4.5- gpt-4.1- chatgpt-4o- gpt-4o- ft:gpt-4o",
+    "cl100k_base": "gpt-4- gpt-3.5-turbo- gpt-35-turbo- ft:gpt-4 ft:gpt-3.5-turbo ft:davinci-002 ft:babbage-002",
+}
+
+
+class UnknownModelError(ConfigError, KeyError):
+    """A model whose encoding is not known."""
+
+    __str__ = Exception.__str__  # KeyError's would put the message in quotes
+
+
+_ENCODING_OF_MODEL = {model: encoding for encoding, models in _MODELS.items() for model in models.split()}
+# The longest first: "ft:gpt-4o" goes before "ft:gpt-4".
+_ENCODING_OF_PREFIX = sorted(
+    ((prefix, encoding) for encoding, prefixes in _PREFIXES.items() for prefix in prefixes.split()),
+    key=lambda item: -len(item[0]),
+)
+
+
+def encoding_name_for_model(model_name: str) -> str:
+    """The name of a model's encoding; of a dated or fine-tuned one that of its family.
+
+    Raises UnknownModelError, which is a KeyError. (Models that do not exist may have a known family.)
+    """
+    if (encoding := _ENCODING_OF_MODEL.get(model_name)) is not None:
+        return encoding
+    for prefix, encoding in _ENCODING_OF_PREFIX:
+        if model_name.startswith(prefix):
+            return encoding
+    raise UnknownModelError(f"the encoding of the model {model_name!r} is not known: name one with get_encoding()")
+
+
+def encoding_for_model(model_name: str) -> Encoding:
+    """`get_encoding` of `encoding_name_for_model`, with the errors of both."""
+    return get_encoding(encoding_name_for_model(model_name))

@@ -1,0 +1,129 @@
+"""What a text that is still being written may come to be encoded as.
+
+The last pretoken of a text is unstable: more text may change its tokens. A completion is as many tokens as it takes to
+cover the unstable bytes, in the encoding of those bytes and some more. tiktoken enumerates completions by letting one
+token straddle the end: for every cut of the unstable bytes, every token that begins with what is behind the cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcompress.bpe import BPE
+
+_BLANKS = frozenset(b" \n\t")
+# Unicode's White_Space. (str.isspace() has U+001C to U+001F too.)
+_WHITE_SPACE = frozenset(
+    "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+)
+_CHUNK_BYTES = 1 << 20
+
+
+def num_unstable_tokens(tokenizer: BPE, tokens: npt.NDArray[np.uint32]) -> int:
+    """How many of a text's last tokens are unstable: those of its last pretoken, and of the white space before it if it
+    begins with a token of white space. 0 if the text is empty or ends in a special token."""
+    special_ids = list(tokenizer.special_tokens.values())
+    specials = np.flatnonzero(np.isin(tokens, special_ids))
+    segment = tokens[specials[-1] + 1 :] if specials.size else tokens
+    if segment.size == 0:
+        return 0
+    ends = tokenizer.pretoken_ends(tokenizer.decode_bytes(segment))
+    token_ends = np.cumsum(tokenizer.token_lengths[segment])
+    begin = int(ends[-2]) if len(ends) > 1 else 0
+    count = len(segment) - int(np.searchsorted(token_ends, begin, "right"))
+
+    def is_blank(position: int) -> bool:
+        return _BLANKS.issuperset(tokenizer.token_bytes(segment[-position]))
+
+    if is_blank(count):
+        while count < len(segment) and is_blank(count + 1):
+            count += 1
+    return count
+
+
+def completions(
+    tokenizer: BPE, unstable: bytes, ranks: Mapping[bytes, int], sorted_tokens: Sequence[bytes]
+) -> list[list[int]]:
+    """Every completion of unstable bytes, once each: a set, in no order that means anything.
+
+    ranks: the ordinary tokens, to their ids. sorted_tokens: the same in the order of their bytes.
+    Time in proportion to the number of candidates (all tokens that may straddle the end: tens of thousands if the text
+    ends in a space) times the length of `unstable`.
+    """
+    found: dict[tuple[int, ...], None] = dict.fromkeys(
+        (ranks[token],) for token in _beginning_with(sorted_tokens, unstable)
+    )
+    for chunk in _chunks(_candidates(tokenizer, unstable, sorted_tokens)):
+        found.update(dict.fromkeys(_encoded_until(tokenizer, chunk, len(unstable))))
+    # A character of white space may be cut from the one before when another follows, as in \s+(?!\S).
+    last = unstable.decode("utf-8")[-1:]
+    head = unstable[: -len(last.encode("utf-8"))]
+    if head and last in _WHITE_SPACE:
+        found[(*tokenizer.encode_by_merges(head), *tokenizer.encode_by_merges(last.encode("utf-8")))] = None
+    return [list(completion) for completion in found]
+
+
+def _beginning_with(sorted_tokens: Sequence[bytes], prefix: bytes) -> Sequence[bytes]:
+    begin = bisect_left(sorted_tokens, prefix)
+    stem = prefix.rstrip(b"\xff")  # the least string that follows all with this prefix: its last byte + 1
+    after = stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+    return sorted_tokens[begin : None if after is None else bisect_left(sorted_tokens, after, begin)]
+
+
+def _candidates(tokenizer: BPE, unstable: bytes, sorted_tokens: Sequence[bytes]) -> Iterator[bytes]:
+    """The unstable bytes with a token that begins among them and reaches their end or further."""
+    longest = int(tokenizer.token_lengths.max())
+    for cut in range(max(1, len(unstable) - longest), len(unstable)):
+        kept = unstable[:cut]
+        for token in _beginning_with(sorted_tokens, unstable[cut:]):
+            yield kept + token
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _chunks(texts: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """The texts, about a megabyte at a time."""
+    chunk: list[bytes] = []
+    num_bytes = 0
+    for text in texts:
+        chunk.append(text)
+        num_bytes += len(text)
+        if num_bytes >= _CHUNK_BYTES:
+            yield chunk
+            chunk, num_bytes = [], 0
+    if chunk:
+        yield chunk
+
+
+def _encoded_until(tokenizer: BPE, texts: list[bytes], num_bytes: int) -> Iterator[tuple[int, ...]]:
+    """The first tokens of each text, as many as it takes to cover num_bytes.
+
+    Text that is not UTF-8 is merged as one pretoken, as tiktoken does.
+    """
+    valid = []
+    for text in texts:
+        if _is_utf8(text):
+            valid.append(text)
+        else:
+            merged = tokenizer.encode_by_merges(text)
+            merged_ends = np.cumsum(tokenizer.token_lengths[merged])
+            yield tuple(merged[: int(np.searchsorted(merged_ends, num_bytes)) + 1])
+    tokens, offsets = tokenizer.encode_batch_to_numpy(valid, 1, disallowed_special=())
+    begins = offsets[:-1].astype(np.int64)
+    # Of each token, how many bytes of its text stand before it; of each text, how many tokens begin before num_bytes.
+    before = np.concatenate(([0], np.cumsum(tokenizer.token_lengths[tokens])))
+    limits = before[begins] + num_bytes
+    ends = np.searchsorted(before[:-1], limits)
+    ids = tokens.tolist()
+    for begin, end in zip(begins.tolist(), np.minimum(ends, offsets[1:].astype(np.int64)).tolist(), strict=True):
+        yield tuple(ids[begin:end])

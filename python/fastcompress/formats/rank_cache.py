@@ -1,0 +1,122 @@
+"""Where published rank files are found: tiktoken's cache folder, and the network behind it.
+
+A file that tiktoken has fetched is used, and one fetched here serves tiktoken: the folder is the one that
+``TIKTOKEN_CACHE_DIR`` names, else ``DATA_GYM_CACHE_DIR``, else ``data-gym-cache`` in the folder for temporary files; a
+file's name is the SHA-1 of its address. An empty variable turns the cache off. Files are checked against their known
+SHA-256, so it does not matter who wrote them. What is in no cache is downloaded, unless ``FASTCOMPRESS_OFFLINE`` is set
+(to anything but ``0``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fastcompress.errors import FormatError, MissingFileError, OutputError
+from fastcompress.formats.published_ranks import RankSource
+
+TIMEOUT_SECONDS = 20.0
+"""How long a download waits for an answer, or for more of one."""
+_MAX_BYTES = 1 << 26  # the largest published file has 4 MB
+
+
+def published_file(sources: Sequence[RankSource]) -> tuple[RankSource, bytes]:
+    """The first of the files that the cache holds intact, else the first one downloaded; and its content.
+
+    Raises MissingFileError when there is none and it cannot be downloaded, FormatError when what was downloaded is
+    another file, and OutputError when the folder that a variable names cannot be written to. A file is read and hashed
+    in O(its size); nothing waits for the network if the cache has it.
+    """
+    folder, chosen_by_user = _cache_folder()
+    for source in sources:
+        if folder is not None and (content := _read_intact(cached_path(folder, source), source)) is not None:
+            return source, content
+    source = sources[0]
+    content = _download(source, folder)
+    if folder is not None:
+        try:
+            _store(cached_path(folder, source), content)
+        except OSError as error:
+            if chosen_by_user:  # else the next process fetches it again
+                raise OutputError(
+                    f"{folder}: the rank file cannot be cached there ({error.strerror or error}); set "
+                    "TIKTOKEN_CACHE_DIR to a folder that is writable, or to '' for no cache"
+                ) from error
+    return source, content
+
+
+def cached_path(folder: Path, source: RankSource) -> Path:
+    """Where tiktoken keeps a published file."""
+    return folder / hashlib.sha1(source.url.encode(), usedforsecurity=False).hexdigest()
+
+
+def _cache_folder() -> tuple[Path | None, bool]:
+    """The cache's folder (None: no cache), and whether a variable names it."""
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if (folder := os.environ.get(variable)) is not None:
+            return (Path(folder) if folder else None), True
+    import tempfile  # here, since importing it takes longer than most loads need
+
+    return Path(tempfile.gettempdir()) / "data-gym-cache", False
+
+
+def _read_intact(path: Path, source: RankSource) -> bytes | None:
+    """The content of a file, or None if there is none or it is another one than the source."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if _is_intact(content, source) else None
+
+
+def _is_intact(content: bytes, source: RankSource) -> bool:
+    return hashlib.sha256(content).hexdigest() == source.sha256
+
+
+def _download(source: RankSource, folder: Path | None) -> bytes:
+    if os.environ.get("FASTCOMPRESS_OFFLINE", "0") not in ("", "0"):
+        raise _missing(source, folder, "FASTCOMPRESS_OFFLINE is set")
+    import http.client  # here, since they take longer to import than the package
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(source.url, timeout=TIMEOUT_SECONDS) as answer:
+            content: bytes = answer.read(_MAX_BYTES)
+    except (OSError, http.client.HTTPException) as error:  # urllib's errors and timeouts are OSErrors
+        raise _missing(source, folder, f"the download failed: {getattr(error, 'reason', None) or error}") from error
+    if not _is_intact(content, source):
+        raise FormatError(
+            f"{source.url}: what was downloaded has {len(content)} bytes and a wrong SHA-256; a proxy may have "
+            "answered, or the download broke off: try again"
+        )
+    return content
+
+
+def _missing(source: RankSource, folder: Path | None, reason: str) -> MissingFileError:
+    name = source.path.rpartition("/")[2]
+    if folder is None:
+        return MissingFileError(f"{name} is not at hand: the cache is off (its variable is ''), and {reason}")
+    path = cached_path(folder, source)
+    state = "has a wrong SHA-256 (a damaged copy)" if path.exists() else "does not exist"
+    return MissingFileError(
+        f"{name} is not at hand: {path} {state}, and {reason}. Where there is a network, fetch {source.url} and "
+        "save it there under that name, or set TIKTOKEN_CACHE_DIR to a folder that has it, or give its path instead"
+    )
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Puts a file into the cache in one step. A link of that name, which another user of a shared folder may have left,
+    is replaced and not followed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise

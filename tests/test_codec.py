@@ -171,12 +171,30 @@ def test_saved_codecs_come_back(codec, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["codec.json"]
 
 
+def test_vocabularies_that_change_text(tokenizer, tmp_path):
+    """A tokenizer.json is a codec, too; one that normalizes spells only text that is normal as it is."""
+    path = tmp_path / "tokenizer.json"
+    tokenizer.to_huggingface(path)
+    codec = codec_from_spec(str(path))
+    assert codec.lossless
+    assert codec.encode(TEXT).tolist() == BPECodec(tokenizer).encode(TEXT).tolist()
+    path.write_text(path.read_text(encoding="utf-8").replace('"normalizer": null', '"normalizer": {"type": "NFC"}'))
+    codec = codec_from_spec(str(path))
+    assert not codec.lossless
+    assert codec.decode(codec.encode("é".encode())) == "é".encode()
+    assert codec.byte_lengths(codec.encode("é".encode())).sum() == 2
+    with pytest.raises(DataError, match=r"byte for byte.*normalize the text first"):
+        codec.encode("e\u0301".encode())
+    save_codec(codec, tmp_path / "codec.json")
+    assert load_codec(tmp_path / "codec.json").fingerprint == codec.fingerprint
+
+
 def test_specs_name_bytes_and_saved_vocabularies(tokenizer, tmp_path):
     assert codec_from_spec("byte").fingerprint == ByteCodec().fingerprint
     tokenizer.save(tmp_path / "words.bpe")
     assert codec_from_spec(str(tmp_path / "words.bpe")).fingerprint == BPECodec(tokenizer).fingerprint
     (tmp_path / "song.mp3").write_bytes(b"ID3" + bytes(100))
-    with pytest.raises(FormatError, match=r"song\.mp3: neither a codec\.json nor a BPE vocabulary"):
+    with pytest.raises(FormatError, match=r"song\.mp3: neither a codec\.json, a tokenizer\.json nor a BPE"):
         codec_from_spec(str(tmp_path / "song.mp3"))
     for call in (codec_from_spec, load_codec):
         with pytest.raises(DataError, match="nothing: no such codec file"):

@@ -164,15 +164,19 @@ class CharCodec:
 class BPECodec:
     """A byte-pair vocabulary. Encoding knows no special tokens: their text in the input is ordinary text.
 
-    Many id sequences spell one text and encoding uses only one of them, so bits per byte are an upper bound.
+    Many id sequences spell one text and encoding uses only one of them, so bits per byte are an upper bound. Tokens of
+    the vocabulary that are added but not special (a tokenizer.json may have some) are tokens here, too.
+
+    Not lossless where the vocabulary is not (`BPE.lossless`: one that normalizes to NFC, say): then text that its ids
+    do not spell, byte for byte, is an error.
     """
 
-    lossless = True
     unambiguous = False
     unstable_tail: int | None = None
 
     def __init__(self, tokenizer: BPE) -> None:
         self.tokenizer = tokenizer
+        self.lossless: bool = tokenizer.lossless
         self.vocab_size: int = tokenizer.vocab_size
         self.name = f"bpe-{self.vocab_size}"
         self.fingerprint = hashlib.sha256(
@@ -180,7 +184,13 @@ class BPECodec:
         ).hexdigest()
 
     def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        return self.tokenizer.encode_to_numpy(data, np.uint32, disallowed_special=())
+        tokens = self.tokenizer.encode_to_numpy(data, np.uint32, disallowed_special=())
+        if not self.lossless and self.tokenizer.decode_bytes(tokens) != data:
+            raise DataError(
+                f"the ids of {self.name} do not spell this text byte for byte, since its vocabulary changes text (to "
+                "NFC, say): normalize the text first, or use a vocabulary that does not"
+            )
+        return tokens
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
         return self.tokenizer.decode_bytes(_checked_ids(tokens, self))
@@ -272,36 +282,44 @@ def load_codec(path: str | os.PathLike[str]) -> Codec:
     DataError: no such file. FormatError: not a codec file, of another version, of an unknown kind, or
     malformed. MismatchError: its state does not have the fingerprint it claims.
     """
-    return _codec_from_json(_read(path), os.fspath(path))
+    return _codec_from_json(_parse_json(_read(path)), os.fspath(path))
 
 
 def codec_from_spec(spec: str) -> Codec:
-    """The codec a user names: "byte", or the path of a codec.json or of a vocabulary saved by BPE.save."""
+    """The codec a user names: "byte", or the path of a codec.json, of a saved vocabulary or of a tokenizer.json."""
     if spec == "byte":
         return ByteCodec()
     blob = _read(spec)
     if blob.lstrip()[:1] == b"{":
-        return _codec_from_json(blob, spec)
+        if isinstance(document := _parse_json(blob), dict) and "model" in document and "format" not in document:
+            return BPECodec(BPE.from_huggingface(Path(spec)))
+        return _codec_from_json(document, spec)
     try:
         return BPECodec(BPE.from_bytes(blob))
     except FormatError as error:
-        raise FormatError(f"{spec}: neither a codec.json nor a BPE vocabulary ({error})") from error
+        raise FormatError(f"{spec}: neither a codec.json, a tokenizer.json nor a BPE vocabulary ({error})") from error
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such codec file; name a codec.json, a saved BPE vocabulary, or byte") from None
+        raise DataError(
+            f"{path}: no such codec file; name a codec.json, a saved BPE vocabulary, a tokenizer.json, or byte"
+        ) from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a codec.json or a BPE vocabulary") from error
 
 
-def _codec_from_json(blob: bytes, path: str) -> Codec:
+def _parse_json(blob: bytes) -> Any:
+    """What JSON says; None for what is none."""
     try:
-        document = json.loads(blob)
+        return json.loads(blob)
     except (ValueError, RecursionError):
-        document = None
+        return None
+
+
+def _codec_from_json(document: Any, path: str) -> Codec:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError(f"{path}: not a codec file; make one with fastcompress.codec.save_codec")
     if document.get("version") != VERSION:

@@ -28,7 +28,7 @@ _Pieces: TypeAlias = "Callable[[str], Iterable[str]]"
 GPT2_BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The regex inside `tokenizers`' ByteLevel; its matches are those of the pattern ``gpt2``."""
 
-# Literals that stand for a named pattern besides the pattern's own.
+# Literals that stand for a named pattern besides the pattern's own: in tokenizers, and in early versions of tiktoken.
 _OTHER_SPELLINGS = {
     "gpt2": [
         GPT2_BYTE_LEVEL,
@@ -40,20 +40,16 @@ _OTHER_SPELLINGS = {
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"
         r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
     ],
-    "cl100k": [
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-        r"|\s+$|\s*[\r\n]|\s+(?!\S)|\s",
-    ],
 }
 
 
 def named_pattern(regexes: Sequence[str]) -> str | None:
     """The named pattern that cuts as these regexes do, each cutting what the one before left; None if none is known.
 
-    The literals known are those of `fastcompress.pretokenizer`, with possessive quantifiers or without, and with
-    parentheses around the whole, capturing or not.
+    The literals known are those of `fastcompress.pretokenizer`, with possessive quantifiers or without, with
+    parentheses around the whole, capturing or not, and with line breaks escaped or not.
     """
-    return _spellings().get(tuple(map(_without_parentheses, regexes)))
+    return _spellings().get(tuple(_with_escapes(_without_parentheses(regex)) for regex in regexes))
 
 
 def regexes_of(name: str) -> Sequence[str]:
@@ -81,14 +77,19 @@ def _spellings() -> dict[tuple[str, ...], str]:
         one = [[regex] for regex in (pretokenizer.PATTERNS[name], *_OTHER_SPELLINGS.get(name, []))]
         for regexes in (*one, regexes_of(name)):
             for rewrite in (str, _without_possessive, fancy_regex_to_onig):
-                known[tuple(map(rewrite, regexes))] = name
+                known[tuple(_with_escapes(rewrite(regex)) for regex in regexes)] = name
     return known
 
 
 def _without_possessive(regex: str) -> str:
-    for possessive in ("++", "*+", "?+", "}+"):
-        regex = regex.replace(possessive, possessive[0])
-    return regex
+    """A known pattern's regex with greedy quantifiers for possessive ones, which in these patterns match the same."""
+    if "++" not in regex:
+        return regex
+    return re.sub(r"(?<=[+*?])\+|(?<=\{1,3\})\+", "", regex)
+
+
+def _with_escapes(regex: str) -> str:
+    return regex.replace("\r", r"\r").replace("\n", r"\n")
 
 
 def _without_parentheses(regex: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,12 +74,19 @@ def _pattern_of(steps: Sequence[Step]) -> tuple[str, bool]:
         )
         for split in splits
     )
-    # Here a plus behind an interval repeats it; in the literals of named patterns, which are Rust's, it is possessive.
-    if keeps_matches and not prefix_space and not byte_level["use_regex"] and not any("}+" in r for r in regexes):
+    if keeps_matches and not prefix_space and not byte_level["use_regex"] and all(map(_reads_alike, regexes)):
         name = named_pattern(regexes)
         if name is not None:
             return name, False
     return CustomPattern(steps).spelling, False
+
+
+def _reads_alike(regex: str) -> bool:
+    """Whether a named pattern's literal means the same in Oniguruma as in Rust.
+
+    There a plus behind an interval repeats it, here it makes it possessive; and there ``$`` matches before line breaks.
+    """
+    return re.search(r"\{\d+(,\d*)?\}\+", regex) is None and r"\s+$" not in regex
 
 
 # --- Writing ---------------------------------------------------------------------------------------------

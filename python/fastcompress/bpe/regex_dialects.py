@@ -20,6 +20,8 @@ _FANCY_IN_ONIG = {"$": r"\z", "^": r"\A"}
 
 def from_fancy_regex(regex: str) -> str:
     """A pattern of tiktoken's in Python's syntax. Raises ConfigError for what cannot be put into it."""
+    if "[:" in regex:  # of ASCII only there, of all Unicode here and in Oniguruma
+        raise ConfigError(f"the pattern {regex[:200]!r} has a POSIX class; spell it out, as a-z or \\p{{L}}")
     return "".join(_FANCY_IN_PYTHON.get(atom, atom) for atom in _atoms(regex))
 
 

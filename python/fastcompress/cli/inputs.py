@@ -25,7 +25,7 @@ CORPUS_HELP = (
 )
 CODEC_HELP = (
     "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), or the path "
-    "of a codec.json or a saved vocabulary."
+    "of a codec.json, a saved vocabulary or a tokenizer.json."
 )
 
 
@@ -118,7 +118,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
     if spec != "byte" and not Path(spec).exists():
         raise DataError(
             f"{spec}: no such codec or file; name byte, char, bpe-N (such as bpe-4096), or the path of a "
-            "codec.json or a saved vocabulary"
+            "codec.json, a saved vocabulary or a tokenizer.json"
         )
     return codec_from_spec(spec)
 

@@ -1,0 +1,160 @@
+"""Patterns without a name, run by the `regex` package: the pretokens of tiktoken's engine and of `tokenizers`'."""
+
+from __future__ import annotations
+
+import base64
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import tiktoken
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
+
+from fastcompress import BPE
+from fastcompress.bpe.custom_pattern import CustomPattern, named_pattern, resolve_pattern
+from fastcompress.bpe.regex_dialects import fancy_regex_to_onig, from_fancy_regex, from_onig
+from fastcompress.errors import ConfigError
+from fastcompress.pretokenizer import PATTERNS, SPLITS, split
+
+BYTES = {bytes([byte]): byte for byte in range(256)}
+PIECES = [
+    *"aB1 9_'!é日한\n\r\t\u0301\u0085\u001c\u3000😀ſ",
+    "  ",
+    "\r\n",
+    "'s",
+    "'LL",
+    "the",
+    "\U0003d000",
+    "\U000323b0",
+]
+
+
+def random_texts(count: int, seed: int) -> list[str]:
+    draw = random.Random(seed)
+    return ["".join(draw.choice(PIECES) for _ in range(draw.randrange(16))) for _ in range(count)]
+
+
+def rank_file(path: Path, tokens: list[bytes]) -> Path:
+    ranks = [*BYTES, *tokens]
+    path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(ranks)))
+    return path
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        r"\p{L}+|\p{N}|[^\p{L}\p{N}]+",
+        r"\w+|\s+$|[^\w\s]+",  # white space within the text is dropped
+        r"(?i:'s|the)|.|\n",
+        r"\s++$|\s+(?!\S)|\S{1,3}+|\s",
+        r"(?<=a)B|[a-zé]+|\d",
+        r"^a|\bthe\b|(\p{Ll}+)(?=1)|[\u3000\x{e9}-\x{ff}]",
+    ],
+)
+def test_ids_equal_tiktokens(regex: str, tmp_path: Path) -> None:
+    tokens = [b"th", b"the", "é".encode(), b"  ", b"'s"]
+    path = rank_file(tmp_path / "x.tiktoken", tokens)
+    tok = BPE.from_tiktoken(path, pattern=regex, special_tokens={"<|end|>": 300})
+    ranks = BYTES | {token: 256 + i for i, token in enumerate(tokens)}
+    reference = tiktoken.Encoding("x", pat_str=regex, mergeable_ranks=ranks, special_tokens={"<|end|>": 300})
+    texts = [*random_texts(400, 1), "a<|end|>the"]
+    for text in texts:
+        assert tok.encode(text, allowed_special="all") == reference.encode(text, allowed_special="all"), text
+    assert tok.encode_batch(texts, allowed_special="all") == reference.encode_batch(texts, allowed_special="all")
+    assert (tok.pattern, tok.lossless) == (regex, False)
+    loaded = BPE.from_bytes(tok.to_bytes())
+    assert loaded == tok
+    assert loaded.encode("the a's") == tok.encode("the a's")
+    with pytest.raises(ConfigError, match="named pattern"):
+        tok.encode_with_dropout("the", 0.5, seed=1)
+
+
+@pytest.mark.parametrize("invert", [False, True])
+@pytest.mark.parametrize("behavior", ["Isolated", "Removed", "Merged With Previous", "Merged With Next", "Contiguous"])
+@pytest.mark.parametrize("regex", [r"\s+", r"\p{L}", r"a*", r"\p{N}{1,2}+", r"$|1", r"[^\s]\s?"])
+def test_splits_equal_tokenizers(regex: str, behavior: str, invert: bool) -> None:
+    reference = Split(Regex(regex), behavior.lower().replace(" ", "_"), invert)
+    steps = [{"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior.replace(" ", ""), "invert": invert}]
+    ours = CustomPattern(steps)
+    for text in filter(None, random_texts(200, 2)):
+        data, ends = ours.pretokens(text.encode())
+        pieces = [data[begin:end].decode() for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False)]
+        assert pieces == [piece for piece, _ in reference.pre_tokenize_str(text)], text
+        assert not ours.keeps_text or data == text.encode()
+
+
+def test_invalid_utf8_is_kept() -> None:
+    data, ends = CustomPattern.of_regex(r"\p{L}+|[^\p{L}]").pretokens(b"ab\xff\xc3cd\xf5")
+    assert data == b"ab\xff\xc3cd\xf5"
+    assert ends.tolist() == [2, 3, 4, 6, 7]
+
+
+def test_characters_newer_than_our_unicode_have_no_class() -> None:
+    """U+323B0 is a letter since Unicode 17; Python's `regex` knows it, the engines we equal do not."""
+    data, ends = CustomPattern.of_regex(r"\p{L}+|\P{L}").pretokens("a\U000323b0b\U000323b1".encode())
+    assert data.decode() == "a\U000323b0b\U000323b1"
+    assert ends.tolist() == [1, 5, 6, 10]
+
+
+# ---------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("name", [name for name in PATTERNS if name != "none"])
+def test_literals_of_named_patterns(name: str) -> None:
+    regex = PATTERNS[name]
+    assert resolve_pattern(regex) == resolve_pattern(f"({regex})") == resolve_pattern(f"(?:{regex})") == name
+    assert named_pattern([fancy_regex_to_onig(regex)]) == name
+    assert named_pattern(SPLITS.get(name, [regex])) == name
+    assert named_pattern([regex, regex]) is None
+    assert named_pattern([regex + "|x"]) is None
+    assert resolve_pattern(name) == name
+
+
+def test_literals_of_gpt2() -> None:
+    assert resolve_pattern(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+") == "gpt2"
+    assert named_pattern([r"'s|'t| ?\p{L}| ?\p{N}+"]) is None
+
+
+def test_a_pattern_of_a_name_runs_as_the_scanner_does() -> None:
+    for name in ("gpt2", "cl100k", "o200k", "llama3", "deepseek-v3", "whitespace"):
+        custom = CustomPattern.of_regex(PATTERNS[name])
+        for text in random_texts(200, 3):
+            data, ends = custom.pretokens(text.encode())
+            assert [data[b:e] for b, e in zip([0, *ends.tolist()], ends.tolist(), strict=False)] == split(text, name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("gpt9", "gpt9.*cl100k"),
+        ("(a", "regular expression"),
+        ("[a", "does not end"),
+        ("a\\", "backslash"),
+        ("a)", "regular expression"),
+        ("[a[b]]", "class within a class"),
+        ("[a&&b]", "class within a class"),
+        ("[[:alpha:]]", "POSIX class"),
+        ("*", "regular expression"),
+    ],
+)
+def test_bad_patterns(pattern: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BPE.from_tiktoken(rank_file(tmp_path / "x.tiktoken", []), pattern=pattern)
+
+
+def test_without_the_regex_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "regex", None)
+    path = rank_file(tmp_path / "x.tiktoken", [])
+    assert BPE.from_tiktoken(path, pattern=PATTERNS["o200k"]).pattern == "o200k"
+    with pytest.raises(ConfigError, match="pip install regex"):
+        BPE.from_tiktoken(path, pattern=r"\p{L}+|.")
+
+
+def test_dialects() -> None:
+    assert from_fancy_regex(r"\s+$|[$]\$\z") == r"\s+\Z|[$]\$\Z"
+    assert from_onig(r"(?:ab){1,3}+|\p{N}{2}+c+") == r"(?:(?:ab){1,3})+|(?:\p{N}{2})+c+"
+    assert from_onig(r"(?m:a.)") == r"(?s:a.)"
+    assert fancy_regex_to_onig(r"\p{N}{1,3}+|^[+^$]$") == r"(?>\p{N}{1,3})|\A[+^$]\z"
+    assert from_onig(r"\x{e9}[\x{3040}-\x{309f}]") == r"\U000000e9[\U00003040-\U0000309f]"

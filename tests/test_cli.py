@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fastcompress import BPE
 from fastcompress.cli import main
 from fastcompress.cli.output import echo_text
 from fastcompress.cli.run_data import RunData
 from fastcompress.codec import ByteCodec, load_codec, save_codec
 
-COMMANDS = ["train-tokenizer", "encode", "decode", "train", "generate", "eval", "study"]
+COMMANDS = ["train-tokenizer", "encode", "decode", "convert", "train", "generate", "eval", "study"]
 TEXT = "The quick brown fox jumps over the lazy dog; naïve café, 12 345.\n" * 60
 TINY_MODEL = ["--layers", "1", "--heads", "2", "--width", "16", "--context", "32", "--batch-size", "4"]
 TINY_RUN = [*TINY_MODEL, "--eval-bytes", "300", "--device", "cpu"]
@@ -250,6 +251,33 @@ def test_a_failed_decode_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_convert(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    bpe, other, ranks, again = (tmp_path / name for name in ("a.bpe", "tokenizer.json", "a.tiktoken", "b.bpe"))
+    special = ["--special-token", "<|end|>"]
+    run("train-tokenizer", tmp_path / "text.txt", "--vocab-size", 300, "--pattern", "gpt2", *special, "-o", bpe)
+    assert json.loads(run("convert", bpe, "-o", other, "--json").stdout)["special_tokens"] == {"<|end|>": 299}
+    ids = {run("encode", tmp_path / "text.txt", "--codec", path, "-o", "-").stdout for path in (bpe, other)}
+    assert len(ids) == 1
+    assert run("decode", "--codec", other, stdin=ids.pop().encode()).stdout_bytes == TEXT.encode()
+    assert "read it with that pattern and 1 special token" in run("convert", other, "-o", ranks).stdout
+    run("convert", ranks, "--pattern", "gpt2", "--special-token", "<|end|>=299", "-o", again)
+    assert BPE.load(again).encode(TEXT) == BPE.load(bpe).encode(TEXT)
+    assert BPE.load(again).special_tokens == {"<|end|>": 299}
+
+
+def test_what_convert_refuses(tmp_path):
+    save_codec(ByteCodec(), tmp_path / "codec.json")
+    assert "only those can be converted" in error_of("convert", tmp_path / "codec.json", "-o", tmp_path / "x.bpe")
+    assert "must end in .json" in error_of("convert", "x.bpe", "-o", tmp_path / "x.txt", code=2)
+    assert "give TEXT=ID" in error_of("convert", "x.tiktoken", "--special-token", "a", "-o", tmp_path / "x.bpe", code=2)
+    assert "leave the options out" in error_of("convert", "x.bpe", "--pattern", "a", "-o", tmp_path / "x.bpe", code=2)
+    (tmp_path / "x.tiktoken").write_bytes(b"YQ== 0\n")
+    assert "give pattern=" in error_of("convert", tmp_path / "x.tiktoken", "-o", tmp_path / "x.bpe")
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
+    assert "'Unigram'" in error_of("decode", "--codec", tmp_path / "tokenizer.json", stdin=b"")
+
+
 def test_decode_writes_into_pipes_and_through_links(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)

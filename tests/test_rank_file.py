@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -188,3 +189,14 @@ def test_a_trained_vocabulary_for_tiktoken(tmp_path: Path) -> None:
     ranks = read_rank_file(tmp_path / "x.tiktoken")
     theirs = tiktoken.Encoding("x", pat_str=PATTERNS["cl100k"], mergeable_ranks=ranks, special_tokens={})
     assert tok.encode(text) == theirs.encode(text)
+
+
+@pytest.mark.parametrize("option", ["nfc", "prefix_space"])
+def test_what_happens_before_merging_is_not_in_a_rank_file(option: str, tmp_path: Path) -> None:
+    options = {"nfc": False, "prefix_space": False, "ignore_merges": False, option: True}
+    merges = np.zeros((0, 3), np.uint32)
+    tok = BPE(
+        core.Tokenizer.from_merges(tokens=BYTES, merges=merges, pattern="none", added_tokens=[], metadata="", **options)
+    )
+    with pytest.raises(ConfigError, match="changes text before it merges"):
+        tok.to_tiktoken(tmp_path / "x.tiktoken")

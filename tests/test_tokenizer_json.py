@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import lzma
 import pickle
@@ -18,7 +19,6 @@ from tokenizers import Tokenizer
 
 from fastcompress import BPE
 from fastcompress.bpe import AddedToken
-from fastcompress.bpe.rank_merges import merges_of_ranks
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError
 from fastcompress.formats.byte_level import ALPHABET, from_alphabet, to_alphabet
 from fastcompress.formats.tokenizer_json import BEHAVIORS, read_tokenizer_json
@@ -287,109 +287,6 @@ def test_entries_outside_the_alphabet_are_only_decoded(plain: dict[str, Any]) ->
     assert [token.text for token in tok.added_tokens] == []
 
 
-# ---------------------------------------------------------------------- writing
-
-
-@pytest.mark.parametrize(
-    "pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "deepseek-v3", "strict", "whitespace", "none"]
-)
-def test_trained_vocabularies(pattern: str, tmp_path: Path) -> None:
-    tok = BPE.train(CORPUS, vocab_size=400, pattern=pattern, special_tokens=["<|end|>", "<|pad|>"])
-    tok.to_huggingface(tmp_path / "tokenizer.json")
-    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    for text in [*CORPUS, *random_texts(300, 9, ["<|end|>"])]:
-        assert reference.encode(text).ids == tok.encode(text, allowed_special="all"), text
-    again = BPE.from_huggingface(tmp_path / "tokenizer.json")
-    assert again.pattern == pattern
-    assert again.special_tokens == tok.special_tokens
-    ids = tok.encode(CORPUS[1])
-    assert reference.decode(ids) == CORPUS[1]
-
-
-def rank_vocabulary(draw: random.Random) -> dict[bytes, int]:
-    """Bytes, then tokens each made of two earlier ones, with many that overlap themselves."""
-    tokens = [bytes([byte]) for byte in range(256)]
-    common = [b"a", b"b", b" "]
-    while len(tokens) < 330:
-        token = draw.choice(common) + draw.choice(common)
-        if token not in tokens:
-            tokens.append(token)
-            common.append(token)
-    return {token: rank for rank, token in enumerate(tokens)}
-
-
-def test_rank_vocabularies(tmp_path: Path) -> None:
-    import base64
-
-    draw = random.Random(10)
-    path = tmp_path / "x.tiktoken"
-    for _ in range(25):
-        ranks = rank_vocabulary(draw)
-        path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items()))
-        tok = BPE.from_tiktoken(path, pattern="none", special_tokens={"<|end|>": 400})
-        tok.to_huggingface(tmp_path / "tokenizer.json")
-        reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-        for size in (2, 5, 9, 20, 60):
-            for _ in range(30):
-                text = "".join(draw.choice("ab ") for _ in range(size))
-                assert reference.encode(text).ids == tok.encode(text)
-        assert reference.encode("a<|end|>").ids == [97, 400]
-
-
-def test_the_left_one_of_two_pairs_that_overlap_comes_first() -> None:
-    ids = {b"a": 0, b"b": 1, b"ab": 2, b"ba": 3, b"aba": 4}
-    assert merges_of_ranks(ids) == [(0, 1), (1, 0), (2, 0), (0, 3)]  # ab|a before a|ba: in ab a ba, the left one
-    ids = {b"a": 0, b"aa": 1, b"aaa": 2, b"ab": 3, b"bb": 4, b"abb": 5, b"b": 6}
-    assert merges_of_ranks(ids) == [(0, 0), (0, 1), (1, 0), (0, 6), (6, 6), (0, 4), (3, 6)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "pattern"),
-    [
-        ("r50k_base", "gpt2"),
-        ("cl100k_base", "cl100k"),
-        ("o200k_base", "o200k"),
-        ("llama3", "llama3"),
-        ("qwen", "qwen2"),
-    ],
-)
-def test_published_rank_files(name: str, pattern: str, data_directory: Path, tmp_path: Path) -> None:
-    path = tmp_path / f"{name}.tiktoken"
-    path.write_bytes(lzma.decompress((data_directory / f"vocabs/{name}.tiktoken.xz").read_bytes()))
-    tok = BPE.from_tiktoken(path, pattern=pattern, special_tokens={"<|endoftext|>": 250_000})
-    tok.to_huggingface(tmp_path / "tokenizer.json")
-    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    texts = [*read_texts(data_directory / "multilingual/multi-val.jsonl.xz"), *random_texts(3000, 11)]
-    ids = [encoding.ids for encoding in reference.encode_batch_fast(texts)]
-    assert ids == tok.encode_batch(texts)
-
-
-def test_round_trip_keeps_what_decides_no_id(plain: dict[str, Any], tmp_path: Path) -> None:
-    post_processor = {
-        "type": "TemplateProcessing",
-        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {"<s>": {"id": "<s>", "ids": [500], "tokens": ["<s>"]}},
-    }
-    document = changed(
-        plain, added_tokens=[added("<s>", 500, special=True, lstrip=True)], post_processor=post_processor
-    )
-    document["model"]["unk_token"] = "a"
-    path = tmp_path / "tokenizer.json"
-    BPE.from_huggingface(document).to_huggingface(path)
-    assert json.loads(path.read_bytes()) == document
-    reference = Tokenizer.from_file(str(path))
-    assert reference.encode("the").ids == [500, *BPE.from_huggingface(path).encode("the")]
-
-
-def test_what_no_file_can_express(tmp_path: Path) -> None:
-    tok = BPE.train(["the" * 9], vocab_size=258, pattern="gpt2", special_tokens=["he"])
-    with pytest.raises(ConfigError, match="'he' has the id 257, but its text is token 256"):
-        tok.to_huggingface(tmp_path / "tokenizer.json")
-    assert list(tmp_path.iterdir()) == []
-
-
 # ---------------------------------------------------------------------- files of version 2
 
 
@@ -523,6 +420,19 @@ def test_damaged_files_give_typed_errors(plain: dict[str, Any]) -> None:
         except FastcompressError:
             outcomes.add("refused")
     assert outcomes == {"read", "refused"}
+
+
+def test_vocabularies_with_damaged_words(plain: dict[str, Any], tmp_path: Path) -> None:
+    """Their digest is right, but the JSON they keep for Python is none."""
+    document = changed(plain, pre_tokenizer=sequence(split("a"), byte_level(regex=False)))
+    blob = BPE.from_huggingface(document).to_bytes()
+    for old, new, message in [
+        (b'"Split"', b'"Splat"', "none that this build knows"),
+        (b'"model"', b'"mudel"', "metadata"),
+    ]:
+        damaged = blob[:-32].replace(old, new)
+        with pytest.raises(FormatError, match=message):
+            BPE.from_bytes(damaged + hashlib.sha256(damaged).digest()).to_huggingface(tmp_path / "x.json")
 
 
 def test_reading_is_plain_data(plain: dict[str, Any]) -> None:

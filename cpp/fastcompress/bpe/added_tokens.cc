@@ -32,15 +32,23 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<Pattern> patterns)
     std::ranges::sort(patterns_, {}, &Pattern::text);
     add_nodes();
     for (size_t byte = 0; byte < 256; ++byte) roots_[byte] = child(0, static_cast<uint8_t>(byte));
-    if (nodes_[0].num_children == 1) only_first_byte_ = nodes_[nodes_[0].first_child].byte;
     for (const Pattern& pattern : patterns_) {
-        const size_t first = static_cast<uint8_t>(pattern.text[0]);
+        const auto first = static_cast<uint8_t>(pattern.text[0]);
+        const bool any_second = pattern.text.size() == 1;
+        const uint8_t second = any_second ? uint8_t{0} : static_cast<uint8_t>(pattern.text[1]);
+        const bool is_new = beginnings_.empty() || beginnings_.back().first != first ||
+                            beginnings_.back().second != second || beginnings_.back().any_second != any_second;
+        if (is_new) beginnings_.push_back({first, second, any_second});
+    }
+    for (const Beginning& beginning : beginnings_) {
         for (size_t second = 0; second < 256; ++second) {
-            if (pattern.text.size() == 1 || second == static_cast<uint8_t>(pattern.text[1])) {
-                begins_[first << 8 | second] = true;
+            if (beginning.any_second || second == beginning.second) {
+                begins_[size_t{beginning.first} << 8 | second] = true;
             }
         }
     }
+    if (beginnings_.size() > kMaxBeginnings) beginnings_.clear();
+    if (nodes_[0].num_children == 1 && nodes_[1].byte != ' ') rare_first_byte_ = nodes_[1].byte;
 }
 
 void AddedTokenMatcher::add_nodes() {
@@ -79,13 +87,37 @@ uint32_t AddedTokenMatcher::child(uint32_t node, uint8_t byte) const {
     return parent.first_child + static_cast<uint32_t>(found - children.begin());
 }
 
+// Goes on to the first position whose two bytes begin a token, or to where less than a block is left. By blocks, in loops
+// that compilers turn into vector code.
+size_t AddedTokenMatcher::skip_blocks(Bytes text, size_t begin) const {
+    constexpr size_t kBlock = 64;
+    size_t i = begin;
+    for (; i + kBlock < text.size(); i += kBlock) {
+        const uint8_t* bytes = text.data() + i;
+        std::array<uint8_t, kBlock> hits{};
+        for (const Beginning& beginning : beginnings_) {
+            const uint8_t any = beginning.any_second;
+            for (size_t k = 0; k < kBlock; ++k) {
+                const bool hit = (bytes[k] == beginning.first) & ((bytes[k + 1] == beginning.second) | any);
+                hits[k] = static_cast<uint8_t>(hits[k] | hit);
+            }
+        }
+        uint8_t any_hit = 0;
+        for (const uint8_t hit : hits) any_hit = static_cast<uint8_t>(any_hit | hit);
+        if (any_hit != 0) return i + static_cast<size_t>(std::ranges::find(hits, uint8_t{1}) - hits.begin());
+    }
+    return i;
+}
+
 // The first position from `begin` on whose two bytes some token begins with; at the text's end, whose byte.
 size_t AddedTokenMatcher::skip_to_candidate(Bytes text, size_t begin) const {
     for (size_t i = begin; i < text.size(); ++i) {
-        if (only_first_byte_ >= 0) {
-            const void* found = std::memchr(text.data() + i, only_first_byte_, text.size() - i);
+        if (rare_first_byte_ >= 0) {
+            const void* found = std::memchr(text.data() + i, rare_first_byte_, text.size() - i);
             if (found == nullptr) return text.size();
             i = static_cast<size_t>(static_cast<const uint8_t*>(found) - text.data());
+        } else if (i == begin && !beginnings_.empty()) {
+            i = skip_blocks(text, i);
         }
         if (i + 1 == text.size() ? roots_[text[i]] != kNone : begins_[size_t{text[i]} << 8 | text[i + 1]]) return i;
     }

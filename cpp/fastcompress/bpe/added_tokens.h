@@ -80,12 +80,20 @@ class AddedTokenMatcher {
     void add_nodes();
     uint32_t child(uint32_t node, uint8_t byte) const;
     size_t skip_to_candidate(Bytes text, size_t begin) const;
+    size_t skip_blocks(Bytes text, size_t begin) const;
 
     std::vector<Pattern> patterns_;  // by text
     std::vector<Node> nodes_;        // nodes_[0] is the root
     std::array<uint32_t, 256> roots_;
     std::vector<bool> begins_;  // by the first two bytes: a token may begin so
-    int only_first_byte_ = -1;  // of all tokens, if there is one
+    struct Beginning {
+        uint8_t first;
+        uint8_t second;
+        bool any_second;  // a token of one byte
+    };
+    static constexpr size_t kMaxBeginnings = 8;
+    std::vector<Beginning> beginnings_;  // the same as a list; empty if there are more
+    int rare_first_byte_ = -1;           // that of all tokens, if there is one and it is not a space
 };
 
 // Whether \w matches the last character of a text, or the first one.

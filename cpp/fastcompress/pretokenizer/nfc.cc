@@ -124,19 +124,20 @@ Stretch next_stretch(Bytes text, size_t begin) {
     for (size_t i = begin; i < text.size();) {
         if (text[i] < 0x80) {
             if (!in_order) return {starter, i};
-            const size_t end = skip_ascii(text, i);
+            const bool is_single = i + 1 < text.size() && text[i + 1] >= 0x80;  // a space between words, say
+            const size_t end = is_single ? i + 1 : skip_ascii(text, i);
             starter = end - 1;
             last_class = 0;
             i = end;
             continue;
         }
         const DecodedCodePoint c = decode_utf8(text.data(), i, text.size());
-        const NfcClass nfc = nfc_class_of(c.value);
-        if (nfc.combining_class == 0 && !nfc.changes) {
+        if (is_nfc_inert(c.value)) {
             if (!in_order) return {starter, i};
             starter = i;
             last_class = 0;
         } else {
+            const NfcClass nfc = nfc_class_of(c.value);
             if (nfc.changes || (nfc.combining_class != 0 && nfc.combining_class < last_class)) in_order = false;
             last_class = nfc.combining_class;
         }

@@ -43,8 +43,15 @@ extern const std::span<const CodePointRange> kWordRanges;
 extern const std::span<const CodePointRange> kAssignedRanges;  // of a category other than Cn in kUnicodeVersion
 
 // code_point <= kInvalidCodePoint, which is a starter that stays.
+inline uint8_t nfc_class_index_of(uint32_t code_point) {
+    return kNfcBlocks[size_t{kNfcBlockIndex[code_point >> 7]} << 7 | (code_point & 127)];
+}
 inline NfcClass nfc_class_of(uint32_t code_point) {
-    return kNfcClasses[kNfcBlocks[size_t{kNfcBlockIndex[code_point >> 7]} << 7 | (code_point & 127)]];
+    return kNfcClasses[nfc_class_index_of(code_point)];
+}
+// A starter that stays, whatever stands around it.
+inline bool is_nfc_inert(uint32_t code_point) {
+    return code_point < 0x300 || nfc_class_index_of(code_point) == 0;
 }
 
 // Whether \w matches the code point (Unicode 16.0: Alphabetic, M, Nd, Pc and Join_Control).

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fastcompress import pretokenizer
 from fastcompress._core import pretokenizer as _core
 from fastcompress.bpe.regex_dialects import fancy_regex_to_onig, from_fancy_regex, from_onig
-from fastcompress.errors import ConfigError
+from fastcompress.errors import ConfigError, FormatError
 
 Step: TypeAlias = "dict[str, Any]"
 _Pieces: TypeAlias = "Callable[[str], Iterable[str]]"
@@ -140,14 +140,14 @@ class CustomPattern:
 
     @classmethod
     def from_spelling(cls, spelling: str) -> CustomPattern:
-        """The pattern that a vocabulary file keeps. Raises ConfigError for words that are none."""
+        """The pattern that a vocabulary file keeps. Raises FormatError for words that are none."""
         try:
             return cls(json.loads(spelling))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             if isinstance(error, ConfigError):
                 raise
-            raise ConfigError(
-                f"custom pattern {spelling[:60]!r} is none of this version: update fastcompress"
+            raise FormatError(
+                f"the custom pattern {spelling[:60]!r} is none that this build knows: update fastcompress"
             ) from error
 
     @property

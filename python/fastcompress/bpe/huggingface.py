@@ -97,7 +97,7 @@ def document_of(core: _core.Tokenizer) -> dict[str, Any]:
 
     Raises ConfigError for a vocabulary that no such file can express.
     """
-    rest: dict[str, Any] = json.loads(core.metadata) if core.metadata else _rest_of(core)
+    rest = _kept_rest(core) if core.metadata else _rest_of(core)
     vocabulary = _vocabulary(core)
     added = _added_tokens(core, vocabulary)
     if core.is_ranks:
@@ -125,6 +125,17 @@ def document_of(core: _core.Tokenizer) -> dict[str, Any]:
     keys = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
     document = {"version": "1.0"} | {key: rest.get(key) for key in keys}
     return document | {"added_tokens": added, "model": model}
+
+
+def _kept_rest(core: _core.Tokenizer) -> dict[str, Any]:
+    """The other parts of the file that the vocabulary came from."""
+    try:
+        rest = json.loads(core.metadata)
+    except (ValueError, RecursionError):
+        rest = None
+    if not isinstance(rest, dict) or not isinstance(rest.get("model"), dict):
+        raise FormatError("the vocabulary's metadata is not what from_huggingface keeps; read the tokenizer.json again")
+    return rest
 
 
 def vocabulary_bytes(core: _core.Tokenizer) -> dict[bytes, int]:

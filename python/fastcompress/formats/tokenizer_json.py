@@ -239,7 +239,7 @@ def _read_added_tokens(document: dict[str, Any], ids: dict[str, int]) -> list[Ad
         if stated != token_id:
             warnings.warn(
                 f"added token {text!r} says its id is {stated}; `tokenizers` gives it {token_id}, and so it is here",
-                stacklevel=4,
+                stacklevel=5,  # the caller of BPE.from_huggingface
             )
         special = _field(entry, "special", bool, where, False)
         flags = {key: _field(entry, key, bool, where, False) for key in ("lstrip", "rstrip", "single_word")}

@@ -1,0 +1,32 @@
+"""fastokens: its presets for cl100k and o200k and a tokenizer.json for gpt2 reach its own scanners, a regex does not."""
+
+from __future__ import annotations
+
+import fastokens
+import numpy as np
+from vocabularies import Vocabulary
+
+PRESETS = {"cl100k": "cl100k_base", "o200k": "o200k_base"}
+
+
+class Encoder:
+    def __init__(self, vocabulary: Vocabulary, threads: int) -> None:
+        if preset := PRESETS.get(vocabulary.name):
+            self.tokenizer = fastokens.Tokenizer.from_tiktoken(vocabulary.rank_file, encoding=preset, special_tokens={})
+        else:
+            self.tokenizer = fastokens.Tokenizer.from_file(vocabulary.tokenizer_json)
+
+    def text_to_numpy(self, text: str) -> np.ndarray:
+        return self.texts_to_numpy([text])
+
+    def text_to_list(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text).ids
+
+    def texts_to_numpy(self, texts: list[str]) -> np.ndarray:
+        return np.frombuffer(self.tokenizer.encode_batch_flat(texts)[0], np.uint32)
+
+    def texts_to_lists(self, texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self.tokenizer.encode_batch(texts)]
+
+    def decode(self, ids: list[int]) -> str:
+        return self.tokenizer.decode(ids)

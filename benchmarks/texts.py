@@ -1,0 +1,97 @@
+"""The texts of the comparison, as files that every engine's process reads: corpora cut into documents, and worst cases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCUMENT_BYTES = 5_000
+PUBLISHED = {
+    "english": "english/train-20m.jsonl.xz",
+    "code": "code/code-train.jsonl.xz",
+    "multilingual": "multilingual/multi-train.jsonl.xz",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A corpus cut into documents, on disk.
+
+    Attributes:
+        name: how the tables call it.
+        path: the UTF-8 text; beside it `<path>.ends`, a JSON list of the byte offsets at which documents end.
+        num_bytes: its length.
+        sha256: of its bytes.
+    """
+
+    name: str
+    path: str
+    num_bytes: int
+    sha256: str
+
+    def documents(self) -> list[str]:
+        """The documents; their concatenation is the text."""
+        data = Path(self.path).read_bytes()
+        ends = json.loads(Path(f"{self.path}.ends").read_text())
+        return [data[begin:end].decode() for begin, end in zip([0, *ends], ends)]
+
+
+def prepare(spec: str, sizes: list[int], cache: Path) -> tuple[Text, ...]:
+    """Cuts a corpus into documents of about 5 kB and writes the first bytes of it, a `Text` a size, into `cache`.
+
+    spec: "english", "code" or "multilingual" (in $FASTCOMPRESS_DATA), or what `load_corpus` takes: a name such as
+        python-docs, a file, a folder.
+    """
+    from fastcompress.data.corpora import load_corpus  # Workers import this module without fastcompress.
+
+    path = Path(os.environ["FASTCOMPRESS_DATA"], PUBLISHED[spec]) if spec in PUBLISHED else spec
+    corpus = load_corpus(path)
+    contents = [document.data for split in (corpus.train, corpus.validation, corpus.test) for document in split]
+    data = b"".join(text if text.endswith(b"\n") else text + b"\n" for text in contents)
+    data = data.decode("utf-8", "replace").encode()
+    return tuple(write(Path(spec).name.partition(".")[0], cut_at_lines(data, size), cache) for size in sizes)
+
+
+def cut_at_lines(data: bytes, max_bytes: int) -> list[bytes]:
+    """Documents of at least 5 kB, each ending at the first line end from there, until they hold `max_bytes`."""
+    documents, begin = [], 0
+    while begin < min(len(data), max_bytes):
+        end = data.find(b"\n", begin + DOCUMENT_BYTES - 1) + 1 or len(data)
+        documents.append(data[begin:end])
+        begin = end
+    return documents
+
+
+def write(name: str, documents: list[bytes], cache: Path) -> Text:
+    """Puts documents where workers read them; the file's name holds their hash, so equal ones are written once."""
+    data = b"".join(documents)
+    digest = hashlib.sha256(b"".join(len(text).to_bytes(8, "little") for text in documents) + data).hexdigest()
+    path = cache / "texts" / f"{name}-{digest[:16]}.txt"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ends, end = [], 0
+        for document in documents:
+            end += len(document)
+            ends.append(end)
+        Path(f"{path}.ends").write_text(json.dumps(ends))
+        path.write_bytes(data)
+    return Text(name, str(path), len(data), hashlib.sha256(data).hexdigest())
+
+
+def worst_cases(num_bytes: int) -> dict[str, str]:
+    """Strings of about `num_bytes` that made tokenizers quadratic or missed every cache."""
+    generator = random.Random(0)
+    return {
+        "one letter": "a" * num_bytes,
+        "spaces": " " * num_bytes,
+        "newlines": "\n" * num_bytes,
+        "digits": "0123456789" * (num_bytes // 10),
+        "^": "^" * num_bytes,
+        "random a-z": "".join(generator.choices("abcdefghijklmnopqrstuvwxyz", k=num_bytes)),
+        "random Latin-1": "".join(map(chr, generator.choices(range(0xA1, 0x100), k=num_bytes // 2))),
+        "Chinese without spaces": "".join(map(chr, generator.choices(range(0x4E00, 0x5A00), k=num_bytes // 3))),
+    }

@@ -12,7 +12,6 @@ from typing import Any
 from texts import Text
 from vocabularies import Vocabulary
 
-
 RESULT = "result: "  # begins the last line of a worker; libraries may print others
 
 

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-import results
+
+import results_file
 import suites
 import table
 import texts
 import vocabularies
 from engines import ENGINES, FORMS, OPENAI, OUTPUTS
 from processes import Interpreters
-from results import Results
+from results_file import Results
 from suites import CACHE, Options
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +63,7 @@ COMMON = [
     ),
     click.option("--megabytes", default=16.0, help="How much of each corpus."),
     click.option("--slow-megabytes", default=1.0, help="How much of it for engines under 30 MB/s."),
+    click.option("--worst-bytes", default=1_000_000, help="Size of the worst cases."),
     click.option("--rounds", default=5, help="Rounds in all, those in the file counted."),
     click.option("--peers", default=default_peers, help="Python of the peers' environment (peers.txt)."),
     click.option("--own", default=sys.executable, help="Python that has fastcompress."),
@@ -88,7 +90,8 @@ def main() -> None:
 def measure(suite: str, given: dict[str, Any], threads: list[int], forms: list[str], outputs: list[str]) -> None:
     """Prepares inputs, checks ids, measures, prints the table."""
     if given["quick"]:
-        given |= {"engines": ["fastcompress", "tiktoken"], "megabytes": 0.2, "slow_megabytes": 0.2, "rounds": 1}
+        given |= {"engines": ["fastcompress", "tiktoken"], "megabytes": 0.2, "slow_megabytes": 0.2}
+        given |= {"worst_bytes": 10_000, "rounds": 1}
     folder = given["vocabulary_folder"] or Path(os.environ.get("FASTCOMPRESS_DATA", "."), "vocabs")
     try:
         chosen = {name: vocabularies.prepare(name, folder, CACHE) for name in given["names_"]}
@@ -98,7 +101,7 @@ def measure(suite: str, given: dict[str, Any], threads: list[int], forms: list[s
     loaded = [texts.prepare(spec, sizes, CACHE) for spec in given["corpora"]]
     options = Options(
         given["engines"], chosen, {pair[0].name: pair for pair in loaded}, forms, outputs, threads, given["rounds"],
-        Interpreters(given["own"], given["peers"]),
+        given["worst_bytes"], Interpreters(given["own"], given["peers"]),
     )  # fmt: skip
     today = datetime.date.today().isoformat()
     path = given["out"] or RESULTS / given["machine"] / f"{today}-{suite}.json"
@@ -123,8 +126,8 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
     return {
         "suite": suite,
         "date": today,
-        "commit": results.commit(Path(place.stdout.strip()).parent),
-        "machine": results.machine(),
+        "commit": results_file.commit(Path(place.stdout.strip()).parent),
+        "machine": results_file.machine(),
         "settings": {
             name: [[text.num_bytes, text.sha256[:16]] for text in pair] for name, pair in options.texts.items()
         },

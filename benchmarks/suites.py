@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 import processes
 import texts
 import vocabularies
 from engines import ENGINES, OUTPUTS
 from processes import Interpreters
-from results import Results
+from results_file import Results
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "benchmarks"
-WORST_BYTES = 1_000_000
+TIMEOUT = {"worst": 20.0}  # seconds; quadratic engines end so, and are not tried again
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Options:
     outputs: list[str]
     threads: list[int]
     rounds: int
+    worst_bytes: int
     interpreters: Interpreters
 
     def text(self, engine: str, corpus: str) -> texts.Text:
@@ -75,7 +77,7 @@ def one_thread_cells(form: str, outputs: tuple[str, ...]) -> Callable[[Options],
 def worst_cells(options: Options) -> Iterator[Cell]:
     """A case is a corpus here."""
     for vocabulary in options.vocabularies:
-        for case in texts.worst_cases(0):
+        for case in texts.WORST_CASES:
             yield Cell(vocabulary, case, "whole", "numpy", 1)
 
 
@@ -91,7 +93,7 @@ CELLS = {
 def reference(options: Options, vocabulary: str, text: texts.Text | None) -> str:
     """Where tiktoken's ids of a text (None: of the worst cases) are; they are computed once."""
     source = vocabularies.fingerprint(options.vocabularies[vocabulary])
-    stem = CACHE / "ids" / (f"{source}-{text.sha256[:16]}" if text else f"{source}-worst-{WORST_BYTES}")
+    stem = CACHE / "ids" / (f"{source}-{text.sha256[:16]}" if text else f"{source}-worst-{options.worst_bytes}")
     done = Path(f"{stem}.done")
     if not done.exists():
         stem.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +103,9 @@ def reference(options: Options, vocabulary: str, text: texts.Text | None) -> str
             "threads": 1,
             "reference": str(stem),
             **(
-                {"task": "reference", "text": text} if text else {"task": "worst reference", "worst_bytes": WORST_BYTES}
+                {"task": "reference", "text": text}
+                if text
+                else {"task": "worst reference", "worst_bytes": options.worst_bytes}
             ),
         }
         _, error = processes.run("worker.py", job, options.interpreters, timeout=1_800)
@@ -124,7 +128,7 @@ def job_for(suite: str, engine: str, cell: Cell, options: Options) -> dict[str, 
         "form": cell.form,
         "output": output,
         "reference": reference(options, cell.vocabulary, text),
-        **({"case": cell.corpus, "worst_bytes": WORST_BYTES} if is_worst else {"text": text}),
+        **({"case": cell.corpus, "worst_bytes": options.worst_bytes} if is_worst else {"text": text}),
         **({"sizes": (10, 100, 1_000)} if suite == "small" else {}),
     }
 
@@ -154,7 +158,7 @@ def check(options: Options) -> dict[str, list[str]]:
 
 
 def measure(suite: str, options: Options, store: Results) -> None:
-    """Adds the rounds that `store` lacks. In every round all engines take their turn in each cell, in the same order."""
+    """Adds the rounds that `store` lacks: in every round, cell by cell, the engines in the same order."""
     for number in range(options.rounds):
         for cell in CELLS[suite](options):
             shown = []
@@ -163,7 +167,7 @@ def measure(suite: str, options: Options, store: Results) -> None:
                 if not can_measure(suite, engine, cell) or store.num_rounds(key) > number or store.has_failed(key):
                     continue
                 job = job_for(suite, engine, cell, options)
-                result, error = processes.run("worker.py", job, options.interpreters, timeout=120)
+                result, error = processes.run("worker.py", job, options.interpreters, TIMEOUT.get(suite, 300.0))
                 store.add(key, {"error": error} if error else result)
                 shown.append(f"{engine} {error}" if error else f"{engine} {figures(result, cell.threads)}")
             if shown:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from results import Results
+from results_file import Results
 
 OURS = "fastcompress"
 UNITS = {"encode": "MB/s", "worst": "MB/s", "decode": "MB/s", "small": "thousand calls a second", "load": "ms, MB"}

@@ -1,4 +1,4 @@
-"""The texts of the comparison, as files that every engine's process reads: corpora cut into documents, and worst cases."""
+"""The texts of the comparison: corpora, cut into documents, as files that every process reads; worst cases."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +38,7 @@ class Text:
         """The documents; their concatenation is the text."""
         data = Path(self.path).read_bytes()
         ends = json.loads(Path(f"{self.path}.ends").read_text())
-        return [data[begin:end].decode() for begin, end in zip([0, *ends], ends)]
+        return [data[begin:end].decode() for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def prepare(spec: str, sizes: list[int], cache: Path) -> tuple[Text, ...]:
@@ -82,16 +83,18 @@ def write(name: str, documents: list[bytes], cache: Path) -> Text:
     return Text(name, str(path), len(data), hashlib.sha256(data).hexdigest())
 
 
-def worst_cases(num_bytes: int) -> dict[str, str]:
-    """Strings of about `num_bytes` that made tokenizers quadratic or missed every cache."""
-    generator = random.Random(0)
-    return {
-        "one letter": "a" * num_bytes,
-        "spaces": " " * num_bytes,
-        "newlines": "\n" * num_bytes,
-        "digits": "0123456789" * (num_bytes // 10),
-        "^": "^" * num_bytes,
-        "random a-z": "".join(generator.choices("abcdefghijklmnopqrstuvwxyz", k=num_bytes)),
-        "random Latin-1": "".join(map(chr, generator.choices(range(0xA1, 0x100), k=num_bytes // 2))),
-        "Chinese without spaces": "".join(map(chr, generator.choices(range(0x4E00, 0x5A00), k=num_bytes // 3))),
-    }
+def _random_text(num_characters: int, code_points: range) -> str:
+    return "".join(map(chr, random.Random(0).choices(code_points, k=num_characters)))
+
+
+WORST_CASES: dict[str, Callable[[int], str]] = {
+    "one letter": lambda size: "a" * size,
+    "spaces": lambda size: " " * size,
+    "newlines": lambda size: "\n" * size,
+    "digits": lambda size: ("0123456789" * size)[:size],
+    "^": lambda size: "^" * size,
+    "random a-z": lambda size: _random_text(size, range(ord("a"), ord("z") + 1)),
+    "random Latin-1": lambda size: _random_text(size // 2, range(0xA1, 0x100)),
+    "random Chinese": lambda size: _random_text(size // 3, range(0x4E00, 0x5A00)),
+}
+"""Strings of about a given number of bytes that made tokenizers quadratic, or that no cache helps with."""

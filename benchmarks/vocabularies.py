@@ -1,4 +1,4 @@
-"""The vocabularies of the comparison: rank files, and the tokenizer.json that says the same to engines that need one."""
+"""The vocabularies of the comparison: rank files, and a tokenizer.json each for engines that need one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Vocabulary:
 
 
 def prepare(name: str, folder: Path, cache: Path) -> Vocabulary:
-    """Unpacks `<stem>.tiktoken` or `<stem>.tiktoken.xz` of `folder` into `cache`, once, and writes its tokenizer.json."""
+    """Puts `<stem>.tiktoken`, from `folder` or an .xz there, and its tokenizer.json into `cache`, once."""
     from fastcompress.pretokenizer import PATTERNS  # Workers import this module in interpreters without fastcompress.
 
     stem = RANK_FILES[name]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import fastcompress as fc
 import numpy as np
+
+import fastcompress as fc
 from vocabularies import Vocabulary
 
 

@@ -1,9 +1,10 @@
-"""fastokens: its presets for cl100k and o200k and a tokenizer.json for gpt2 reach its own scanners, a regex does not."""
+"""fastokens: its presets for cl100k and o200k and a tokenizer.json for gpt2 reach its scanners, a regex does not."""
 
 from __future__ import annotations
 
 import fastokens
 import numpy as np
+
 from vocabularies import Vocabulary
 
 PRESETS = {"cl100k": "cl100k_base", "o200k": "o200k_base"}

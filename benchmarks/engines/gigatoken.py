@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gigatoken
 import numpy as np
+
 from vocabularies import Vocabulary
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import quicktok
+
 from vocabularies import Vocabulary
 
 
@@ -25,7 +28,7 @@ class Encoder:
         if self.threads == 1:
             return [self.tokenizer.encode_ordinary(text) for text in texts]
         ids, ends = (array.tolist() for array in self.tokenizer.encode_batch(texts, self.threads))
-        return [ids[begin:end] for begin, end in zip(ends, ends[1:])]
+        return [ids[begin:end] for begin, end in itertools.pairwise(ends)]
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rs_bpe.bpe import openai
+
 from vocabularies import Vocabulary
 
 

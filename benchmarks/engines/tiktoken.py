@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tiktoken
 from tiktoken.load import load_tiktoken_bpe
+
 from vocabularies import Vocabulary
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tokie
+
 from vocabularies import Vocabulary
 
 

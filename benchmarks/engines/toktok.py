@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import toktok
+
 from vocabularies import Vocabulary
 
 
@@ -26,7 +29,7 @@ class Encoder:
             return [self.tokenizer.encode_ordinary(text) for text in texts]
         ids, ends = self.tokenizer.encode_batch_to_numpy(texts, self.threads)
         ids, ends = ids.tolist(), ends.tolist()
-        return [ids[begin:end] for begin, end in zip(ends, ends[1:])]
+        return [ids[begin:end] for begin, end in itertools.pairwise(ends)]
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids)

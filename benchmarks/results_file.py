@@ -81,7 +81,10 @@ class Results:
         """Writes the file in one step, a cell a line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         head = json.dumps(self.header, indent=1, ensure_ascii=False)[:-2]
-        cells = [json.dumps({**dict(zip(KEY, key)), **cell}, ensure_ascii=False) for key, cell in self.cells.items()]
+        cells = [
+            json.dumps({**dict(zip(KEY, key, strict=True)), **cell}, ensure_ascii=False)
+            for key, cell in self.cells.items()
+        ]
         temporary = self.path.with_suffix(".tmp")
         temporary.write_text(head + ',\n "cells": [\n' + ",\n".join(cells) + "\n ]\n}\n")
         temporary.replace(self.path)

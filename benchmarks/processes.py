@@ -23,7 +23,7 @@ class Interpreters:
     peers: str
 
     def of(self, engine: str) -> str:
-        return self.own if engine == "fastcompress" else self.peers
+        return self.own if engine.startswith("fastcompress") else self.peers
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -54,7 +54,7 @@ def run(
             env=environment(job["threads"]),
         )
     except subprocess.TimeoutExpired:
-        return {}, f"no result after {timeout:.0f} s"
+        return {}, f"over {timeout:.0f} s"
     except FileNotFoundError:
         return {}, f"{command[0]} is no interpreter: make the peers' environment, or name its Python by --peers"
     last = process.stdout.rpartition(RESULT)[2]

@@ -22,14 +22,17 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any] | None = None) -> Results:
-        """Reads a file or starts one. ValueError when it was measured with other settings than `header` says."""
+        """Reads a file or starts one. ValueError when it was measured at another commit, or on other texts."""
         if not path.exists():
             return cls(path, header or {})
         stored = json.loads(path.read_text())
         cells = stored.pop("cells")
-        for field in ("settings", "commit"):
-            if header and stored[field] != header[field]:
-                raise ValueError(f"{path} has another {field} ({stored[field]}): add --fresh, or choose another --out")
+        if header:
+            if stored["commit"] != header["commit"]:
+                raise ValueError(f"{path} is of commit {stored['commit']}: add --fresh, or choose another --out")
+            for name, text in header["texts"].items():
+                if stored["texts"].setdefault(name, text) != text:
+                    raise ValueError(f"{path} has another text {name}: add --fresh, or choose another --out")
         results = cls(path, stored)
         for cell in cells:
             results.cells[tuple(cell.pop(field) for field in KEY)] = cell
@@ -58,6 +61,8 @@ class Results:
                 cell.setdefault(name, []).append(round(value, 2))
             elif name == "version":
                 self.header.setdefault("versions", {})[key[0]] = value
+            elif name == "tokens":  # The hashes of what was learned: one, if every round learned the same.
+                cell[name] = sorted({value, *cell.get(name, [])})
             elif name == "exact":
                 cell[name] = cell.get(name, True) and value
             else:

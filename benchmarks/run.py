@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ import suites
 import table
 import texts
 import vocabularies
-from engines import ENGINES, FORMS, OPENAI, OUTPUTS
+from engines import ENGINES, FORMS, OPENAI, OUTPUTS, TRAINERS
 from processes import Interpreters
 from results_file import Results
-from suites import CACHE, Options
+from suites import Options
+from texts import WORST_CASES
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+CACHE = ROOT / ".cache" / "benchmarks"
 
 
 def names(known: tuple[str, ...] | None) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -43,43 +46,54 @@ def default_peers() -> str:
     return os.environ.get("FASTCOMPRESS_PEERS") or str(ROOT / "peers" / "bin" / "python")
 
 
-def default_corpora() -> str:
-    return ",".join(texts.PUBLISHED) if "FASTCOMPRESS_DATA" in os.environ else "python-docs,python-source"
+def default_corpora(published: str) -> Callable[[], str]:
+    return lambda: published if "FASTCOMPRESS_DATA" in os.environ else "python-docs,python-source"
 
 
-COMMON = [
-    click.option("--engines", default=",".join(ENGINES), callback=names(tuple(ENGINES)), help="Which, in this order."),
-    click.option("--vocabularies", "names_", default=",".join(OPENAI), callback=names(OPENAI), help="Which."),
-    click.option(
-        "--vocabulary-folder",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Where r50k_base.tiktoken and so on are, .xz or not; default: vocabs in $FASTCOMPRESS_DATA.",
-    ),
-    click.option(
-        "--corpora",
-        default=default_corpora,
-        callback=names(None),
-        help="english, code, multilingual (of $FASTCOMPRESS_DATA), names as python-docs, files, folders.",
-    ),
-    click.option("--megabytes", default=16.0, help="How much of each corpus."),
-    click.option("--slow-megabytes", default=1.0, help="How much of it for engines under 30 MB/s."),
-    click.option("--worst-bytes", default=1_000_000, help="Size of the worst cases."),
-    click.option("--rounds", default=5, help="Rounds in all, those in the file counted."),
-    click.option("--peers", default=default_peers, help="Python of the peers' environment (peers.txt)."),
-    click.option("--own", default=sys.executable, help="Python that has fastcompress."),
-    click.option("--machine", default=f"cpu-{os.cpu_count()}-cores", help="Folder in results."),
-    click.option(
-        "--out", type=click.Path(path_type=Path), help="Results file; default: results/<machine>/<date>-<suite>.json."
-    ),
-    click.option("--fresh", is_flag=True, help="Drop what the file holds; without it missing rounds are added."),
-    click.option("--quick", is_flag=True, help="Does it run? fastcompress and tiktoken, 0.2 MB, one round."),
-]
+def common(known: Iterable[str], corpora: str, megabytes: float) -> list[Any]:
+    """The options of every suite: its engines are `known`, the defaults what the published tables use."""
+    return [
+        click.option("--engines", default=",".join(known), callback=names(tuple(known)), help="Which, in this order."),
+        click.option(
+            "--corpora",
+            default=default_corpora(corpora),
+            callback=names(None),
+            help="english, code, multilingual, english-long (of $FASTCOMPRESS_DATA), python-docs, files, folders.",
+        ),
+        click.option("--megabytes", default=megabytes, help="How much of each corpus."),
+        click.option("--rounds", default=5, help="Rounds in all, those in the file counted."),
+        click.option("--peers", default=default_peers, help="Python of the peers' environment (peers.txt)."),
+        click.option("--own", default=sys.executable, help="Python that has fastcompress."),
+        click.option("--machine", default=f"cpu-{os.cpu_count()}-cores", help="Folder in results."),
+        click.option("--out", type=click.Path(path_type=Path), help="Default: results/<machine>/<date>-<suite>.json."),
+        click.option("--cache", type=click.Path(path_type=Path), default=CACHE, help="For texts and ids, made once."),
+        click.option("--fresh", is_flag=True, help="Drop what the file holds; without it missing rounds are added."),
+        click.option("--quick", is_flag=True, help="Does it run? fastcompress and tiktoken, 0.2 MB, one round."),
+    ]
 
 
-def common(command: Any) -> Any:
-    for option in reversed(COMMON):
-        command = option(command)
-    return command
+def encoding(corpora: str, vocabularies: str, megabytes: float) -> list[Any]:
+    """The options of suites that encode or decode."""
+    return [
+        *common(ENGINES, corpora, megabytes),
+        click.option("--vocabularies", "names_", default=vocabularies, callback=names(OPENAI), help="Which."),
+        click.option(
+            "--vocabulary-folder",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Where r50k_base.tiktoken and so on are, .xz or not; default: vocabs in $FASTCOMPRESS_DATA.",
+        ),
+        click.option("--slow-megabytes", default=1.0, help="How much of each corpus for engines under 30 MB/s."),
+    ]
+
+
+THREADS = click.option(
+    "--threads", default=f"1,{os.cpu_count()}", callback=names(None), help="How many; one is timed in CPU time."
+)
+
+
+def with_options(options: list[Any]) -> Callable[[Any], Any]:
+    """A decorator that adds click options to a command."""
+    return lambda command: functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -87,22 +101,32 @@ def main() -> None:
     """Measures fastcompress and other tokenizer libraries side by side; `table` renders the results."""
 
 
-def measure(suite: str, given: dict[str, Any], threads: list[int], forms: list[str], outputs: list[str]) -> None:
+def measure(suite: str, given: dict[str, Any]) -> None:
     """Prepares inputs, checks ids, measures, prints the table."""
     if given["quick"]:
-        given |= {"engines": ["fastcompress", "tiktoken"], "megabytes": 0.2, "slow_megabytes": 0.2}
-        given |= {"worst_bytes": 10_000, "rounds": 1}
-    folder = given["vocabulary_folder"] or Path(os.environ.get("FASTCOMPRESS_DATA", "."), "vocabs")
+        given |= {"megabytes": 0.2, "slow_megabytes": 0.2, "worst_bytes": 10_000, "vocab_size": 500, "rounds": 1}
+        given["engines"] = [engine for engine in ("fastcompress", "tiktoken") if engine in given["engines"]]
+    folder = given.get("vocabulary_folder") or Path(os.environ.get("FASTCOMPRESS_DATA", "."), "vocabs")
     try:
-        chosen = {name: vocabularies.prepare(name, folder, CACHE) for name in given["names_"]}
+        chosen = {name: vocabularies.prepare(name, folder, given["cache"]) for name in given.get("names_", ())}
     except FileNotFoundError as error:
         raise click.ClickException(str(error)) from error
-    sizes = [round(given[option] * 1e6) for option in ("megabytes", "slow_megabytes")]
-    loaded = [texts.prepare(spec, sizes, CACHE) for spec in given["corpora"]]
+    sizes = [round(given.get(option, 1.0) * 1e6) for option in ("megabytes", "slow_megabytes")]
+    loaded = [texts.prepare(spec, sizes, given["cache"]) for spec in given["corpora"]]
     options = Options(
-        given["engines"], chosen, {pair[0].name: pair for pair in loaded}, forms, outputs, threads, given["rounds"],
-        given["worst_bytes"], Interpreters(given["own"], given["peers"]),
-    )  # fmt: skip
+        engines=given["engines"],
+        vocabularies=chosen,
+        texts={pair[0].name: pair for pair in loaded},
+        forms=given.get("forms", []),
+        outputs=given.get("outputs", []),
+        threads=[int(number) for number in given.get("threads", ["1"])],
+        rounds=given["rounds"],
+        worst_bytes=given.get("worst_bytes", 0),
+        vocab_size=given.get("vocab_size", 0),
+        cases=given.get("cases", []),
+        cache=given["cache"],
+        interpreters=Interpreters(given["own"], given["peers"]),
+    )
     today = datetime.date.today().isoformat()
     path = given["out"] or RESULTS / given["machine"] / f"{today}-{suite}.json"
     if given["fresh"]:
@@ -112,15 +136,17 @@ def measure(suite: str, given: dict[str, Any], threads: list[int], forms: list[s
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     store.forget_failures()
-    if suite != "worst" and "differing" not in store.header:
-        store.header["differing"] = suites.check(options)
+    if suite not in ("worst", "train"):
+        suites.check(options, store)
     suites.measure(suite, options, store)
-    click.echo(table.render(store))
+    if suite == "train":
+        suites.check_merges(store)
+    click.echo(table.render(store, every_engine=True))
     click.echo(f"results: {path}", err=True)
 
 
 def header(suite: str, options: Options, today: str) -> dict[str, Any]:
-    """What the results file says besides cells; runs that add to it must agree in `settings` and `commit`."""
+    """What the results file says besides cells; runs that add to it must agree in `texts` and `commit`."""
     question = "import fastcompress; print(fastcompress.__file__)"
     place = subprocess.run([options.interpreters.own, "-c", question], capture_output=True, text=True, check=True)
     return {
@@ -128,50 +154,75 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
         "date": today,
         "commit": results_file.commit(Path(place.stdout.strip()).parent),
         "machine": results_file.machine(),
-        "settings": {
-            name: [[text.num_bytes, text.sha256[:16]] for text in pair] for name, pair in options.texts.items()
+        "texts": {
+            name: [f"{text.num_bytes} bytes, SHA-256 {text.sha256[:16]}" for text in pair]
+            for name, pair in options.texts.items()
         },
     }
 
 
 @main.command()
-@common
+@with_options(encoding("english,code,multilingual", "gpt2,cl100k,o200k", 16.0))
+@THREADS
 @click.option("--forms", default=",".join(FORMS), callback=names(FORMS), help="5 kB documents, the whole as a string.")
 @click.option("--outputs", default=",".join(OUTPUTS), callback=names(OUTPUTS), help="Arrays, lists.")
-@click.option(
-    "--threads", default=f"1,{os.cpu_count()}", callback=names(None), help="Threads; one is timed in CPU time."
-)
-def encode(forms: list[str], outputs: list[str], threads: list[str], **given: Any) -> None:
+def encode(**given: Any) -> None:
     """Encoding in MB/s: cold (first half of a corpus), unseen (second half), warm (both again)."""
-    measure("encode", given, [int(number) for number in threads], forms, outputs)
+    measure("encode", given)
 
 
-def simple_suite(name: str, description: str) -> None:
-    """A command for a suite on one thread."""
+@main.command()
+@with_options(encoding("", "cl100k", 0.0))
+@click.option("--cases", default=",".join(WORST_CASES), callback=names(tuple(WORST_CASES)), help="Which.")
+@click.option("--worst-bytes", default=1_000_000, help="How long each string is.")
+def worst(**given: Any) -> None:
+    """Strings that made tokenizers quadratic, the first call of a process, in MB/s."""
+    measure("worst", given)
 
-    @main.command(name, help=description)
-    @common
-    def command(**given: Any) -> None:
-        measure(name, given, [1], [], [])
+
+@main.command()
+@with_options(encoding("english", "cl100k", 1.0))
+def small(**given: Any) -> None:
+    """Calls a second for single strings of 10, 100 and 1,000 characters."""
+    measure("small", given)
 
 
-simple_suite("worst", "Strings of 1 MB that made tokenizers quadratic, first call of a process, in MB/s.")
-simple_suite("small", "Calls a second for single strings of 10, 100 and 1,000 characters.")
-simple_suite("load", "Import, load and first call in milliseconds, memory in MB.")
-simple_suite("decode", "Decoding 5 kB documents, one call each, in MB/s.")
+@main.command()
+@with_options(encoding("english", "gpt2,cl100k,o200k", 4.0))
+def load(**given: Any) -> None:
+    """Import, load and first call in milliseconds, memory in MB."""
+    measure("load", given)
+
+
+@main.command()
+@with_options(encoding("english,code,multilingual", "cl100k", 4.0))
+def decode(**given: Any) -> None:
+    """Decoding 5 kB documents, one call each, in MB/s."""
+    measure("decode", given)
+
+
+@main.command()
+@with_options(common(TRAINERS, "english-long", 24.0))
+@THREADS
+@click.option("--vocab-size", default=32_000, help="Tokens to learn, the 256 bytes among them.")
+def train(**given: Any) -> None:
+    """Training on the documents of a corpus: seconds of CPU and wall time, megabytes above those of the text."""
+    measure("train", given)
 
 
 @main.command("table")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--readme", type=click.Path(exists=True, path_type=Path), help="Write the table between its markers.")
-def table_command(files: tuple[Path, ...], readme: Path | None) -> None:
+@click.option("--readme", type=click.Path(exists=True, path_type=Path), help="Write the tables between its markers.")
+@click.option("--every-engine", is_flag=True, help="Each engine's figures, too.")
+def table_command(files: tuple[Path, ...], readme: Path | None, every_engine: bool) -> None:
     """Renders results files as Markdown."""
     for path in files:
         store = Results.open(path)
-        text = table.render(store)
-        click.echo(text)
+        text = table.render(store, every_engine=every_engine)
         if readme:
             table.insert(readme, store.header["suite"], text)
+        else:
+            click.echo(text)
 
 
 if __name__ == "__main__":

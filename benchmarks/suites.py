@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,12 @@ import click
 import processes
 import texts
 import vocabularies
-from engines import ENGINES, OUTPUTS
+from engines import ENGINES, OUTPUTS, TRAINERS
+from fastcompress.pretokenizer import PATTERNS
 from processes import Interpreters
 from results_file import Results
 
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / "benchmarks"
+SMALL_SIZES = (10, 100, 1_000)
 TIMEOUT = {"worst": 20.0}  # seconds; quadratic engines end so, and are not tried again
 
 
@@ -32,6 +34,9 @@ class Options:
     threads: list[int]
     rounds: int
     worst_bytes: int
+    vocab_size: int
+    cases: list[str]
+    cache: Path
     interpreters: Interpreters
 
     def text(self, engine: str, corpus: str) -> texts.Text:
@@ -77,8 +82,15 @@ def one_thread_cells(form: str, outputs: tuple[str, ...]) -> Callable[[Options],
 def worst_cells(options: Options) -> Iterator[Cell]:
     """A case is a corpus here."""
     for vocabulary in options.vocabularies:
-        for case in texts.WORST_CASES:
+        for case in options.cases:
             yield Cell(vocabulary, case, "whole", "numpy", 1)
+
+
+def train_cells(options: Options) -> Iterator[Cell]:
+    """The size of the vocabulary stands for the output."""
+    for corpus in options.texts:
+        for threads in options.threads:
+            yield Cell("", corpus, "", str(options.vocab_size), threads)
 
 
 CELLS = {
@@ -87,13 +99,14 @@ CELLS = {
     "small": one_thread_cells("whole", OUTPUTS),
     "load": one_thread_cells("documents", ("numpy",)),
     "decode": one_thread_cells("documents", ("list",)),
+    "train": train_cells,
 }
 
 
 def reference(options: Options, vocabulary: str, text: texts.Text | None) -> str:
     """Where tiktoken's ids of a text (None: of the worst cases) are; they are computed once."""
     source = vocabularies.fingerprint(options.vocabularies[vocabulary])
-    stem = CACHE / "ids" / (f"{source}-{text.sha256[:16]}" if text else f"{source}-worst-{options.worst_bytes}")
+    stem = options.cache / "ids" / (f"{source}-{text.sha256[:16]}" if text else f"{source}-worst-{options.worst_bytes}")
     done = Path(f"{stem}.done")
     if not done.exists():
         stem.parent.mkdir(parents=True, exist_ok=True)
@@ -117,44 +130,52 @@ def reference(options: Options, vocabulary: str, text: texts.Text | None) -> str
 
 def job_for(suite: str, engine: str, cell: Cell, options: Options) -> dict[str, Any]:
     """What the worker of a cell needs. An engine that has no arrays is measured with its lists, and the reverse."""
-    is_worst = suite == "worst"
-    text = None if is_worst else options.text(engine, cell.corpus)
-    output = cell.output if suite == "encode" or cell.output in ENGINES[engine].outputs else "list"
+    job: dict[str, Any] = {"task": suite, "engine": engine, "threads": cell.threads, "form": cell.form}
+    if suite == "train":
+        text = options.texts[cell.corpus][0]
+        return {**job, "text": text, "vocab_size": options.vocab_size, "pattern": PATTERNS["cl100k"]}
+    if suite == "worst":
+        text = None
+        job |= {"case": cell.corpus, "worst_bytes": options.worst_bytes}
+    else:
+        text = options.text(engine, cell.corpus)
+        job |= {"text": text, "sizes": SMALL_SIZES}
+    has_output = suite == "encode" or cell.output in ENGINES[engine].outputs
     return {
-        "task": suite,
-        "engine": engine,
+        **job,
         "vocabulary": options.vocabularies[cell.vocabulary],
-        "threads": cell.threads,
-        "form": cell.form,
-        "output": output,
+        "output": cell.output if has_output else ENGINES[engine].outputs[0],
         "reference": reference(options, cell.vocabulary, text),
-        **({"case": cell.corpus, "worst_bytes": options.worst_bytes} if is_worst else {"text": text}),
-        **({"sizes": (10, 100, 1_000)} if suite == "small" else {}),
     }
 
 
-def check(options: Options) -> dict[str, list[str]]:
-    """Compares every engine's ids with tiktoken's, on all of each text, before anything is timed.
+def can_measure(suite: str, engine: str, cell: Cell) -> bool:
+    """Whether an engine has such a cell; load, worst and decode take engines with whatever output they have."""
+    if suite == "train":
+        return True
+    its = ENGINES[engine]
+    output = cell.output if suite in ("encode", "small") else its.outputs[0]
+    return its.can(cell.vocabulary, cell.form, output, cell.threads)
 
-    Returns the ways that differ, by engine. ClickException when fastcompress is one of them.
+
+def check(options: Options, store: Results) -> None:
+    """Compares engines' ids with tiktoken's, on all of each text, before anything is timed.
+
+    `store.header["checked"]` says what was compared, and which ways to encode differ. ClickException when
+    fastcompress has one.
     """
-    differing: dict[str, list[str]] = {}
-    for vocabulary in options.vocabularies:
-        for corpus in options.texts:
-            cell = Cell(vocabulary, corpus, "", "", max(options.threads))
-            for engine in options.engines:
-                if engine == "tiktoken" or vocabulary not in ENGINES[engine].vocabularies:
-                    continue
-                result, error = processes.run(
-                    "worker.py", job_for("check", engine, cell, options), options.interpreters
-                )
-                ways = [error] if error else result["differing"]
-                if ways and engine == "fastcompress":
-                    raise click.ClickException(f"fastcompress on {vocabulary} {corpus}: ids differ: {', '.join(ways)}")
-                if ways:
-                    differing.setdefault(engine, []).append(f"{vocabulary} {corpus}: {', '.join(ways)}")
-                click.echo(f"check {vocabulary} {corpus} {engine}: {', '.join(ways) or 'equal ids'}", err=True)
-    return differing
+    for vocabulary, corpus in itertools.product(options.vocabularies, options.texts):
+        checked = store.header.setdefault("checked", {}).setdefault(f"{vocabulary} {corpus}", {})
+        cell = Cell(vocabulary, corpus, "", "", max(options.threads))
+        for engine in options.engines:
+            if engine == "tiktoken" or engine in checked or vocabulary not in ENGINES[engine].vocabularies:
+                continue
+            result, error = processes.run("worker.py", job_for("check", engine, cell, options), options.interpreters)
+            ways = [error] if error else result["differing"]
+            if ways and engine == "fastcompress":
+                raise click.ClickException(f"fastcompress on {vocabulary} {corpus}: ids differ: {', '.join(ways)}")
+            checked[engine] = ways
+            click.echo(f"check {vocabulary} {corpus} {engine}: {', '.join(ways) or 'equal ids'}", err=True)
 
 
 def measure(suite: str, options: Options, store: Results) -> None:
@@ -175,11 +196,16 @@ def measure(suite: str, options: Options, store: Results) -> None:
                 click.echo(f"[{number + 1}/{options.rounds}] {cell}: {'; '.join(shown)}", err=True)
 
 
-def can_measure(suite: str, engine: str, cell: Cell) -> bool:
-    """Whether an engine has such a cell; load, worst and decode take engines with whatever output they have."""
-    its = ENGINES[engine]
-    output = cell.output if suite in ("encode", "small") else its.outputs[0]
-    return its.can(cell.vocabulary, cell.form, output, cell.threads)
+def check_merges(store: Results) -> None:
+    """Marks trainers whose merges are not those of the one they must equal. ClickException when fastcompress is one."""
+    for key, cell in store.cells.items():
+        model = TRAINERS[key[0]].like
+        expected = store.cells.get((model, *key[1:]), {}).get("tokens")
+        if model and expected and "tokens" in cell:
+            cell["exact"] = cell["tokens"] == expected and len(expected) == 1
+            if not cell["exact"] and TRAINERS[key[0]].package == "fastcompress":
+                raise click.ClickException(f"{key[0]} learned other merges than {model}: {cell['tokens']}, {expected}")
+    store.save()
 
 
 def figures(result: dict[str, Any], threads: int) -> str:

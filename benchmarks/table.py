@@ -1,156 +1,244 @@
-"""Results as Markdown: fastcompress beside the fastest exact peer of each cell, and every engine's own figures."""
+"""Results as Markdown: fastcompress beside the fastest exact peer of each cell, or every engine's own figures."""
 
 from __future__ import annotations
 
-import itertools
+import functools
 import statistics
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from engines import TRAINERS
 from results_file import Results
 
 OURS = "fastcompress"
-UNITS = {"encode": "MB/s", "worst": "MB/s", "decode": "MB/s", "small": "thousand calls a second", "load": "ms, MB"}
+UNITS = {"encode": "MB/s", "worst": "MB/s", "decode": "MB/s", "small": "calls a second"}
 Key = tuple[Any, ...]
 
 
-def render(store: Results) -> str:
-    """The tables of one results file."""
+def render(store: Results, *, every_engine: bool) -> str:
+    """What the figures depend on, and the table of a suite; `every_engine`: with each one's medians and spreads."""
+    suite = store.header["suite"]
+    if suite == "train":
+        parts = [about(store), train_table(store)]
+    elif suite == "load":
+        parts = [about(store), load_table(store)]
+    elif suite == "encode":
+        parts = [about(store), ratio_tables(store), *([side_by_side(store)] if every_engine else []), inexact(store)]
+    else:
+        parts = [about(store), side_by_side(store), inexact(store)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def about(store: Results) -> str:
+    """Date, machine, versions, rounds and how far these lie apart."""
     machine, versions = store.header["machine"], store.header.get("versions", {})
-    about = (
-        f"{store.header['date']}, {machine['cores']} cores of {machine['cpu']} ({', '.join(machine['vectors'])}), "
-        f"Python {machine['python']}, commit {store.header['commit']}; medians of {num_rounds(store)} rounds. "
-        f"Peers: {', '.join(f'{name} {number}' for name, number in versions.items() if name != OURS)}."
-    )
-    parts = [about]
-    if any(key[0] == OURS for key in store.cells) and store.header["suite"] != "load":
-        parts.append(ratio_tables(store))
-    parts.append(engine_tables(store))
-    if differing := store.header.get("differing"):
-        parts.append(
-            "Ids differ from tiktoken's:\n" + "\n".join(f"- {name}: {'; '.join(at)}" for name, at in differing.items())
-        )
-    return "\n\n".join(parts) + "\n"
-
-
-def num_rounds(store: Results) -> str:
-    """The rounds of its cells, "3 to 5" where they are not the same."""
+    peers = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()) if not name.startswith(OURS))
     counts = {store.num_rounds(key) for key, cell in store.cells.items() if "error" not in cell} or {0}
-    return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    rounds = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    spreads = [
+        store.spread(key, name, clock(key))
+        for key, cell in store.cells.items()
+        for name in measured(cell)
+        if clock(key) in cell[name]
+    ] or [0.0]
+    loads = [load for cell in store.cells.values() for load in cell.get("load_average", [])] or [0.0]
+    where = (
+        f"{machine['cores']} cores of {machine['cpu']} ({', '.join(machine['vectors'])}), Python {machine['python']}"
+    )
+    apart = f"{statistics.median(spreads):.0%} in the median cell, {max(spreads):.0%} at most"
+    return (
+        f"{store.header['date']}, {where}, commit {store.header['commit']}; {peers}. Medians of {rounds} rounds; the best "
+        f"round exceeds the worst by {apart}; load average {statistics.median(loads):.1f}."
+    )
+
+
+def inexact(store: Results) -> str:
+    """The engines with * in the tables, and where."""
+    found: dict[str, list[str]] = {}
+    for text, engines in store.header.get("checked", {}).items():
+        for engine, ways in engines.items():
+            if ways:
+                found.setdefault(engine, []).append(text)
+    lines = [f"\\* ids of {engine} differ from tiktoken's on {', '.join(where)}." for engine, where in found.items()]
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------ figures
+
+
+def measured(cell: dict[str, Any]) -> list[str]:
+    """The names of what a cell measured."""
+    return [name for name, value in cell.items() if isinstance(value, dict)]
+
+
+def clock(key: Key) -> str:
+    """The clock that counts: CPU time on one thread, wall time on several."""
+    return "cpu" if key[-1] == 1 else "wall"
 
 
 def figure(store: Results, key: Key, name: str) -> float | None:
-    """A median rate: of CPU time on one thread, of wall time on several.
-
-    An engine that has no cell of its own on several threads (it uses one) is taken from its cell on one.
-    """
-    threads = key[-1]
-    if threads == 1:
-        return store.median(key, name, "cpu")
-    return store.median(key, name, "wall") or store.median((*key[:-1], 1), name, "wall")
+    """A median. An engine that cannot use several threads somewhere has no such cell: its one thread stands in."""
+    return store.median(key, name, clock(key)) or store.median((*key[:-1], 1), name, clock(key))
 
 
-def fastest_peer(store: Results, engines: Iterable[str], cell: Key, name: str) -> tuple[float, str] | None:
+def fastest_peer(store: Results, cell: Key, name: str) -> tuple[float, str] | None:
     """The rate and name of the fastest engine but ours whose ids are exact."""
     rates = []
-    for engine in engines:
+    for engine in engines_of(store):
         rate = figure(store, (engine, *cell), name)
         if rate and engine != OURS and store.is_exact((engine, *cell)):
             rates.append((rate, engine))
     return max(rates, default=None)
 
 
+def engines_of(store: Results) -> list[str]:
+    return list(dict.fromkeys(key[0] for key in store.cells))
+
+
+def cells_of(store: Results) -> list[Key]:
+    return list(dict.fromkeys(key[1:] for key in store.cells))
+
+
+def names_of(store: Results) -> list[str]:
+    return list(dict.fromkeys(name for cell in store.cells.values() for name in measured(cell)))
+
+
+# ------------------------------------------------------------------ tables
+
+
 def ratio_tables(store: Results) -> str:
     """A table an output: rows are vocabulary, text and form, columns are threads and pass."""
-    engines = list(dict.fromkeys(key[0] for key in store.cells))
-    cells = list(dict.fromkeys(key[1:] for key in store.cells))
-    names = measurements(store)
+    cells = cells_of(store)
     parts = []
     for output in dict.fromkeys(cell[3] for cell in cells):
-        threads = sorted({cell[4] for cell in cells})
-        columns = list(itertools.product(threads, names))
-        lines = [
-            f"**{output}**: {UNITS[store.header['suite']]} of fastcompress, and its ratio to the fastest exact peer",
-            "",
-        ]
-        lines += table_head(["", *(f"{name}, {number} thread{'s' * (number > 1)}" for number, name in columns)])
-        ratios = []
+        columns = [(threads, name) for threads in sorted({cell[4] for cell in cells}) for name in names_of(store)]
+        rows, ratios = [], []
         for row in dict.fromkeys(cell[:3] for cell in cells if cell[3] == output):
             shown = []
-            for number, name in columns:
-                cell = (*row, output, number)
-                ours, peer = figure(store, (OURS, *cell), name), fastest_peer(store, engines, cell, name)
-                if not ours or not peer:
-                    shown.append(short(ours) if ours else "")
-                    continue
-                ratios.append(ours / peer[0])
-                shown.append(f"{short(ours)} ({ours / peer[0]:.2f} {peer[1]})")
-            lines.append("| " + " | ".join([" ".join(filter(None, row)), *shown]) + " |")
-        if ratios:
-            lines += ["", summary(ratios)]
-        parts.append("\n".join(lines))
+            for threads, name in columns:
+                cell = (*row, output, threads)
+                ours, peer = figure(store, (OURS, *cell), name), fastest_peer(store, cell, name)
+                shown.append(f"{short(ours)}, {ours / peer[0]:.2f} {peer[1]}" if ours and peer else short(ours))
+                ratios += [ours / peer[0]] if ours and peer else []
+            rows.append([*row, *shown])
+        titles = ["vocabulary", "text", "as", *(f"{name}, {plural(threads)}" for threads, name in columns)]
+        caption = f"To {output}: MB/s of fastcompress, how many times the fastest exact peer, and its name."
+        parts.append(f"{caption}\n\n{markdown(titles, rows)}" + (f"\n\n{summary(ratios)}" if ratios else ""))
     return "\n\n".join(parts)
 
 
 def summary(ratios: list[float]) -> str:
     """How many cells are ahead."""
-    ahead = sum(ratio >= 1.2 for ratio in ratios)
-    behind = sum(ratio < 1 for ratio in ratios)
+    ahead, behind = sum(ratio >= 1.2 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
     return (
-        f"{len(ratios)} cells: {ahead} at 1.2 times the fastest peer or more, {behind} behind it; "
+        f"{len(ratios)} cells: {ahead} at 1.2 times the fastest exact peer or more, {behind} behind it; "
         f"smallest {min(ratios):.2f}, median {statistics.median(ratios):.2f}."
     )
 
 
-def engine_tables(store: Results) -> str:
-    """Every engine's medians, and the spread of its rounds, a table an output and thread count."""
-    names = measurements(store)
-    engines = list(dict.fromkeys(key[0] for key in store.cells))
-    parts = []
-    for output, threads in dict.fromkeys(key[4:] for key in store.cells):
-        cells = list(dict.fromkeys(key[1:] for key in store.cells if key[4:] == (output, threads)))
-        lines = [f"{output}, {threads} thread{'s' * (threads > 1)}: {' / '.join(names)} (spread of rounds)", ""]
-        lines += table_head(["", *engines])
-        for cell in cells:
-            shown = [engine_cell(store, (engine, *cell), names) for engine in engines]
-            lines.append("| " + " | ".join([" ".join(filter(None, cell[:3])), *shown]) + " |")
-        parts.append("\n".join(lines))
-    return "<details><summary>Every engine</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
+def side_by_side(store: Results) -> str:
+    """Rows are cells and measurements, columns engines; the last one compares."""
+    engines = engines_of(store)
+    rows = []
+    for cell in cells_of(store):
+        for name in names_of(store):
+            shown = [engine_cell(store, (engine, *cell), name) for engine in engines]
+            ours, peer = figure(store, (OURS, *cell), name), fastest_peer(store, cell, name)
+            ratio = f"{ours / peer[0]:.2f} {peer[1]}" if ours and peer else ""
+            rows.append([*cell[:4], plural(cell[4]), name, *shown, ratio])
+    titles = ["vocabulary", "text", "as", "output", "threads", "what", *engines, "ours / fastest exact"]
+    varying = [i for i in range(len(titles)) if i >= 6 or len({row[i] for row in rows}) > 1]
+    rows = [[row[i] for i in varying] for row in rows]
+    unit = UNITS[store.header["suite"]]
+    constant = ", ".join(str(part) for part in constants(store))
+    return f"{unit} ({constant}; ± half the spread of the rounds):\n\n{markdown([titles[i] for i in varying], rows)}"
 
 
-def engine_cell(store: Results, key: Key, names: list[str]) -> str:
-    """Medians of an engine, with * when its ids are not tiktoken's."""
-    cell = store.cells.get(key)
-    if cell is None:
+def constants(store: Results) -> list[Any]:
+    """The parts of the key that all cells share."""
+    columns = zip(*cells_of(store), strict=True)
+    parts = [values[0] for values in columns if len(set(values)) == 1 and values[0]]
+    return [plural(part) if isinstance(part, int) else part for part in parts]
+
+
+def engine_cell(store: Results, key: Key, name: str) -> str:
+    """An engine's median and half its spread, with * when its ids are not tiktoken's."""
+    cell = store.cells.get(key, {})
+    if name not in cell:
+        return cell.get("error", "")
+    spread = f" ±{store.spread(key, name, clock(key)) / 2:.0%}" if store.num_rounds(key) > 1 else ""
+    return f"{short(store.median(key, name, clock(key)))}{'' if store.is_exact(key) else '*'}{spread}"
+
+
+def load_table(store: Results) -> str:
+    """Rows are vocabularies and engines, columns what loading costs."""
+    names = [(name, kind) for name in names_of(store) for kind in ("wall",) if name.endswith("ms")]
+    names += [("memory", "loaded MB"), ("memory", "peak MB")]
+    rows = []
+    for cell in cells_of(store):
+        for engine in engines_of(store):
+            medians = [store.median((engine, *cell), name, kind) for name, kind in names]
+            if any(medians):
+                rows.append([*cell[:2], engine, *map(short, medians)])
+    titles = [name if kind == "wall" else kind for name, kind in names]
+    caption = "Memory is above that of Python and NumPy; at its peak while encoding the text, results included."
+    return f"{markdown(['vocabulary', 'text', 'engine', *titles], rows)}\n\n{caption}"
+
+
+def train_table(store: Results) -> str:
+    """Rows are trainers, columns seconds and megabytes by threads."""
+    rows = []
+    for engine in engines_of(store):
+        keys = [key for key in store.cells if key[0] == engine]
+        shown = []
+        for key in keys:
+            times = [short(store.median(key, "seconds", kind)) for kind in ("cpu", "wall")]
+            shown += [*times, short(store.median(key, "memory", "peak MB"))]
+        model = TRAINERS[engine].like
+        exact = all(map(store.is_exact, keys))
+        rows.append([engine, *shown, f"{'as' if exact else 'NOT as'} {model}" if model else "its own"])
+    cells = cells_of(store)
+    titles = [f"{what}, {plural(cell[-1])}" for cell in cells for what in ("CPU s", "wall s", "peak MB")]
+    texts = ", ".join(f"{name} ({both[0].split(',')[0]})" for name, both in store.header["texts"].items())
+    table = markdown(["trainer", *titles, "merges"], rows)
+    return "\n\n".join([f"{cells[0][3]} tokens, {texts}:", table, *map(functools.partial(train_lead, store), cells)])
+
+
+def train_lead(store: Results, cell: Key) -> str:
+    """How far fastcompress is ahead in a cell: CPU time on one thread, wall time on several."""
+    kind = "cpu" if cell[-1] == 1 else "wall"
+    seconds = {engine: store.median((engine, *cell), "seconds", kind) for engine in engines_of(store)}
+    peers = {engine: value for engine, value in seconds.items() if value and not engine.startswith(OURS)}
+    ours = seconds.get(OURS)
+    if not ours or not peers:
         return ""
-    if "error" in cell:
-        return "failed"
-    kind = "cpu" if key[-1] == 1 else "wall"
-    shown, spreads = [], []
-    for name in names:
-        for field in (kind,) if kind in cell[name] else cell[name]:
-            median = store.median(key, name, field) or 0.0
-            shown.append(short(median))
-            spreads.append(store.spread(key, name, field))
-    mark = "" if store.is_exact(key) else "*"
-    return f"{' / '.join(shown)}{mark} (±{max(spreads) / 2:.0%})"
-
-
-def measurements(store: Results) -> list[str]:
-    """The names of what was measured, in the order of the worker."""
-    return list(
-        dict.fromkeys(name for cell in store.cells.values() for name, value in cell.items() if isinstance(value, dict))
+    fastest = min(peers, key=peers.__getitem__)
+    what = "CPU" if kind == "cpu" else "wall"
+    return (
+        f"{plural(cell[-1])}: {peers[fastest] / ours:.2f} times as fast as {fastest}, the fastest peer ({what} time)."
     )
 
 
-def short(value: float) -> str:
-    """Three digits, thousands as k."""
-    return f"{value / 1000:.3g}k" if value >= 10_000 else f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+# ------------------------------------------------------------------ text
 
 
-def table_head(titles: list[str]) -> list[str]:
-    return ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+def short(value: float | None) -> str:
+    """Three digits; thousands as k, millions as M."""
+    if value is None:
+        return ""
+    for size, letter in ((1e6, "M"), (1e4, "k")):
+        if value >= size:
+            return f"{value / (1e6 if letter == 'M' else 1e3):.3g}{letter}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def plural(threads: int) -> str:
+    return f"{threads} thread{'s' * (threads > 1)}"
+
+
+def markdown(titles: list[str], rows: list[list[Any]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def insert(path: Path, suite: str, text: str) -> None:

@@ -14,6 +14,7 @@ DOCUMENT_BYTES = 5_000
 PUBLISHED = {
     "english": "english/train-20m.jsonl.xz",
     "code": "code/code-train.jsonl.xz",
+    "english-long": "english/train-00.jsonl.xz",  # longer than 20 MB, for training
     "multilingual": "multilingual/multi-train.jsonl.xz",
 }
 
@@ -50,7 +51,7 @@ def prepare(spec: str, sizes: list[int], cache: Path) -> tuple[Text, ...]:
     from fastcompress.data.corpora import load_corpus  # Workers import this module without fastcompress.
 
     path = Path(os.environ["FASTCOMPRESS_DATA"], PUBLISHED[spec]) if spec in PUBLISHED else spec
-    corpus = load_corpus(path)
+    corpus = load_corpus(path, max_bytes=max(sizes) + (1 << 20))
     contents = [document.data for split in (corpus.train, corpus.validation, corpus.test) for document in split]
     data = b"".join(text if text.endswith(b"\n") else text + b"\n" for text in contents)
     data = data.decode("utf-8", "replace").encode()

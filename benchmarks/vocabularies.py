@@ -70,7 +70,7 @@ def to_tokenizer_json(name: str, pattern: str, ranks: dict[bytes, int]) -> dict[
     tiktoken merges any two neighbours whose concatenation is a token, so every split of a token into two tokens becomes
     a merge (gpt-oss publishes its file so), in the order of the token's rank.
     """
-    letter = _byte_letters()
+    letter = byte_letters()
     spelled = {token: "".join(map(letter.__getitem__, token)) for token in ranks}
     merges = [
         (rank, ranks[token[:i]], ranks[token[i:]], spelled[token[:i]], spelled[token[i:]])
@@ -79,7 +79,7 @@ def to_tokenizer_json(name: str, pattern: str, ranks: dict[bytes, int]) -> dict[
         if token[:i] in ranks and token[i:] in ranks
     ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": name == "gpt2"}
-    split = {"type": "Split", "pattern": {"Regex": _onigmo(pattern)}, "behavior": "Isolated", "invert": False}
+    split = {"type": "Split", "pattern": {"Regex": onigmo(pattern)}, "behavior": "Isolated", "invert": False}
     return {
         "version": "1.0",
         "truncation": None,
@@ -104,7 +104,7 @@ def to_tokenizer_json(name: str, pattern: str, ranks: dict[bytes, int]) -> dict[
     }
 
 
-def _onigmo(pattern: str) -> str:
+def onigmo(pattern: str) -> str:
     """The pattern for the regex engine of `tokenizers`: there `{1,3}+` repeats again, and `$` is the end of any line.
 
     Nothing after a possessive part of these patterns could match what it holds, so greedy ones find the same.
@@ -112,7 +112,7 @@ def _onigmo(pattern: str) -> str:
     return re.sub(r"([+?*]|\{\d,\d\})\+", r"\1", pattern).replace("$", r"\z")
 
 
-def _byte_letters() -> list[str]:
+def byte_letters() -> list[str]:
     """The letter that stands for each byte in GPT-2's files: printable ones for themselves, the rest from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(0x100, 0x200))

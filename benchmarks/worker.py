@@ -7,6 +7,7 @@ CPU seconds of the whole process (every thread of it) and wall seconds; the garb
 from __future__ import annotations
 
 import gc
+import hashlib
 import importlib
 import importlib.metadata
 import json
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from engines import ENGINES, METHODS
+from engines import ENGINES, METHODS, TRAINERS
 from processes import RESULT
 from texts import WORST_CASES, Text
 from vocabularies import Vocabulary
@@ -47,6 +48,13 @@ def memory_mb(field: str) -> float:
     """Resident megabytes now ("VmRSS") or at most so far ("VmHWM")."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1000
+
+
+def reset_peak_memory() -> float:
+    """Lets "VmHWM" begin again from what is resident now, which it returns in megabytes."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    return memory_mb("VmRSS")
 
 
 def flat_ids(result: Any) -> np.ndarray:
@@ -148,14 +156,13 @@ def run_load(job: dict[str, Any]) -> dict[str, Any]:
     encode = bench.pass_over("documents", job["output"])
     _, first = timed(lambda: encode([FIRST_TEXT]))
     documents = Text(**job["text"]).documents()
-    before = memory_mb("VmRSS")
+    before = reset_peak_memory()
     encode(documents)
     loaded = bench.memory_loaded - bench.memory_before
+    seconds = {"import ms": bench.import_seconds, "load ms": bench.load_seconds, "first call ms": first}
     return {
-        "import": bench.import_seconds,
-        "load": bench.load_seconds,
-        "first call": first,
-        "memory": {"after load": round(loaded, 1), "peak": round(loaded + memory_mb("VmHWM") - before, 1)},
+        **{name: {kind: round(1e3 * value, 3) for kind, value in times.items()} for name, times in seconds.items()},
+        "memory": {"loaded MB": round(loaded, 1), "peak MB": round(loaded + memory_mb("VmHWM") - before, 1)},
     }
 
 
@@ -203,6 +210,24 @@ def run_decode(job: dict[str, Any]) -> dict[str, Any]:
     return {"exact": exact, "decode": rates(sum(len(text.encode()) for text in documents) / 1e6, times)}
 
 
+def run_train(job: dict[str, Any]) -> dict[str, Any]:
+    """Training on the documents, which are in memory already: seconds, megabytes at most above that, hash of tokens."""
+    trainer = TRAINERS[job["engine"]]
+    train = importlib.import_module(f"engines.{trainer.module}").train
+    documents = Text(**job["text"]).documents()
+    train(documents[:20], 300, job["pattern"], job["threads"])
+    before = reset_peak_memory()
+    arguments = (documents, job["vocab_size"], job["pattern"], job["threads"])
+    tokens, times = timed(lambda: train(*arguments, **trainer.options))
+    peak = memory_mb("VmHWM") - before
+    digest = hashlib.sha256(b"".join(len(token).to_bytes(4, "little") + token for token in tokens))
+    return {
+        "tokens": digest.hexdigest()[:16],
+        "seconds": times,
+        "memory": {"peak MB": round(peak, 1)},
+    }
+
+
 TASKS = {
     "reference": run_reference,
     "worst reference": run_worst_reference,
@@ -212,13 +237,15 @@ TASKS = {
     "worst": run_worst,
     "small": run_small,
     "decode": run_decode,
+    "train": run_train,
 }
 
 
 def main() -> None:
     job = json.load(sys.stdin)
     result = TASKS[job["task"]](job)
-    version = importlib.metadata.version(ENGINES[job["engine"]].package)
+    engine = TRAINERS[job["engine"]] if job["task"] == "train" else ENGINES[job["engine"]]
+    version = importlib.metadata.version(engine.package)
     print(RESULT + json.dumps({**(result or {}), "version": version, "load_average": os.getloadavg()[0]}), flush=True)
 
 

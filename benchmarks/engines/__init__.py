@@ -16,7 +16,7 @@ the library has no way of its own for is left out, and its cells stay empty. Wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FORMS = ("documents", "whole")
 OUTPUTS = ("numpy", "list")
@@ -64,4 +64,37 @@ ENGINES = {
     "rs_bpe": Engine("rs-bpe", BUNDLED, outputs=("list",), parallel=(), is_slow=True),
     "tiktoken": Engine("tiktoken", is_slow=True),
     "tokenizers": Engine("tokenizers", outputs=("list",), is_slow=True),
+}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A library that trains, through
+
+        def train(texts: list[str], vocab_size: int, pattern: str, threads: int) -> list[bytes]
+
+    in the module named: the tokens of ids 256 and up, in that order, no special ones; `pattern` is a regex.
+
+    Attributes:
+        package: the distribution that holds it.
+        module: the engine module with `train`; `options` are passed to it besides.
+        like: the trainer whose merges it must find, since their rule for ties is the same.
+    """
+
+    package: str
+    module: str
+    options: dict[str, str] = field(default_factory=dict)
+    like: str | None = None
+
+
+TRAINERS = {
+    "fastcompress": Trainer("fastcompress", "fastcompress", like="rustbpe"),
+    "fastcompress-huggingface": Trainer(
+        "fastcompress", "fastcompress", {"tie_break": "huggingface"}, like="tokenizers"
+    ),
+    "rustbpe": Trainer("rustbpe", "rustbpe"),
+    "flashbpe": Trainer("flashbpe", "flashbpe"),
+    "ffbpe": Trainer("ffbpe", "ffbpe", like="rustbpe"),
+    "bpeasy": Trainer("bpeasy", "bpeasy", like="rustbpe"),
+    "tokenizers": Trainer("tokenizers", "tokenizers"),
 }

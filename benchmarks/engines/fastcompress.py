@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fastcompress as fc
+from fastcompress.pretokenizer import PATTERNS
 from vocabularies import Vocabulary
 
 
@@ -27,3 +28,10 @@ class Encoder:
 
     def decode(self, ids: list[int]) -> str:
         return self.bpe.decode(ids)
+
+
+def train(texts: list[str], vocab_size: int, pattern: str, threads: int, tie_break: str = "lowest_id") -> list[bytes]:
+    name = next(name for name, regex in PATTERNS.items() if regex == pattern)
+    options = {} if tie_break == "lowest_id" else {"tie_break": tie_break}
+    bpe = fc.BPE.train(texts, vocab_size=vocab_size, pattern=name, num_threads=threads, **options)
+    return [bpe.token_bytes(token_id) for token_id in range(256, vocab_size)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
 
-from vocabularies import Vocabulary
+from vocabularies import Vocabulary, byte_letters, onigmo
 
 
 class Encoder:
@@ -19,3 +20,17 @@ class Encoder:
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=False)
+
+
+def train(texts: list[str], vocab_size: int, pattern: str, threads: int) -> list[bytes]:
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    split = pre_tokenizers.Split(tokenizers.Regex(onigmo(pattern)), behavior="isolated")
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, byte_level])
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(iter(texts), trainer)
+    byte_of = {letter: byte for byte, letter in enumerate(byte_letters())}
+    vocab = tokenizer.get_vocab(with_added_tokens=False)
+    return [bytes(map(byte_of.__getitem__, token)) for token in sorted(vocab, key=vocab.__getitem__)][256:]

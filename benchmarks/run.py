@@ -165,7 +165,7 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
 @with_options(encoding("english,code,multilingual", "gpt2,cl100k,o200k", 16.0))
 @THREADS
 @click.option("--forms", default=",".join(FORMS), callback=names(FORMS), help="5 kB documents, the whole as a string.")
-@click.option("--outputs", default=",".join(OUTPUTS), callback=names(OUTPUTS), help="Arrays, lists.")
+@click.option("--outputs", default="numpy", callback=names(OUTPUTS), help="numpy, list.")
 def encode(**given: Any) -> None:
     """Encoding in MB/s: cold (first half of a corpus), unseen (second half), warm (both again)."""
     measure("encode", given)

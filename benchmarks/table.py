@@ -42,13 +42,12 @@ def about(store: Results) -> str:
         if clock(key) in cell[name]
     ] or [0.0]
     loads = [load for cell in store.cells.values() for load in cell.get("load_average", [])] or [0.0]
-    where = (
-        f"{machine['cores']} cores of {machine['cpu']} ({', '.join(machine['vectors'])}), Python {machine['python']}"
-    )
+    cpu = f"{machine['cores']} cores of {machine['cpu']} ({', '.join(machine['vectors'])})"
     apart = f"{statistics.median(spreads):.0%} in the median cell, {max(spreads):.0%} at most"
     return (
-        f"{store.header['date']}, {where}, commit {store.header['commit']}; {peers}. Medians of {rounds} rounds; the best "
-        f"round exceeds the worst by {apart}; load average {statistics.median(loads):.1f}."
+        f"{store.header['date']}, {cpu}, Python {machine['python']}, commit {store.header['commit']}; {peers}. "
+        f"Medians of {rounds} rounds; the best round exceeds the worst by {apart}; "
+        f"load average {statistics.median(loads):.1f}. One thread in CPU time, several in wall time."
     )
 
 

@@ -22,7 +22,7 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any] | None = None) -> Results:
-        """Reads a file or starts one. ValueError when it was measured at another commit, or on other texts."""
+        """Reads a file or starts one. ValueError when it was measured at another commit, or with other inputs."""
         if not path.exists():
             return cls(path, header or {})
         stored = json.loads(path.read_text())
@@ -30,9 +30,9 @@ class Results:
         if header:
             if stored["commit"] != header["commit"]:
                 raise ValueError(f"{path} is of commit {stored['commit']}: add --fresh, or choose another --out")
-            for name, text in header["texts"].items():
-                if stored["texts"].setdefault(name, text) != text:
-                    raise ValueError(f"{path} has another text {name}: add --fresh, or choose another --out")
+            for name, what in header["inputs"].items():
+                if stored["inputs"].setdefault(name, what) != what:
+                    raise ValueError(f"{path} has another input {name}: add --fresh, or choose another --out")
         results = cls(path, stored)
         for cell in cells:
             results.cells[tuple(cell.pop(field) for field in KEY)] = cell
@@ -79,7 +79,7 @@ class Results:
 
     def spread(self, key: tuple[Any, ...], name: str, field: str) -> float:
         """Greatest over smallest round, less one."""
-        rounds = self.cells[key][name][field]
+        rounds: list[float] = self.cells[key][name][field]
         return max(rounds) / min(rounds) - 1
 
     def save(self) -> None:

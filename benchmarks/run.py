@@ -111,8 +111,8 @@ def measure(suite: str, given: dict[str, Any]) -> None:
         chosen = {name: vocabularies.prepare(name, folder, given["cache"]) for name in given.get("names_", ())}
     except FileNotFoundError as error:
         raise click.ClickException(str(error)) from error
-    sizes = [round(given.get(option, 1.0) * 1e6) for option in ("megabytes", "slow_megabytes")]
-    loaded = [texts.prepare(spec, sizes, given["cache"]) for spec in given["corpora"]]
+    fast, slow = (round(given.get(option, 1.0) * 1e6) for option in ("megabytes", "slow_megabytes"))
+    loaded = [texts.prepare(spec, fast, slow, given["cache"]) for spec in given["corpora"]]
     options = Options(
         engines=given["engines"],
         vocabularies=chosen,
@@ -146,7 +146,7 @@ def measure(suite: str, given: dict[str, Any]) -> None:
 
 
 def header(suite: str, options: Options, today: str) -> dict[str, Any]:
-    """What the results file says besides cells; runs that add to it must agree in `texts` and `commit`."""
+    """What the results file says besides cells; runs that add to it must agree in `inputs` and `commit`."""
     question = "import fastcompress; print(fastcompress.__file__)"
     place = subprocess.run([options.interpreters.own, "-c", question], capture_output=True, text=True, check=True)
     return {
@@ -154,10 +154,7 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
         "date": today,
         "commit": results_file.commit(Path(place.stdout.strip()).parent),
         "machine": results_file.machine(),
-        "texts": {
-            name: [f"{text.num_bytes} bytes, SHA-256 {text.sha256[:16]}" for text in pair]
-            for name, pair in options.texts.items()
-        },
+        "inputs": options.inputs(),
     }
 
 

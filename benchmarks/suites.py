@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 import processes
-import texts
 import vocabularies
 from engines import ENGINES, OUTPUTS, TRAINERS
 from fastcompress.pretokenizer import PATTERNS
 from processes import Interpreters
 from results_file import Results
+from texts import Text
+from vocabularies import Vocabulary
 
 SMALL_SIZES = (10, 100, 1_000)
 TIMEOUT = {"worst": 20.0}  # seconds; quadratic engines end so, and are not tried again
@@ -27,8 +28,8 @@ class Options:
     """What the command line says, in the form that suites use."""
 
     engines: list[str]
-    vocabularies: dict[str, vocabularies.Vocabulary]
-    texts: dict[str, tuple[texts.Text, texts.Text]]  # for fast engines, for slow ones
+    vocabularies: dict[str, Vocabulary]
+    texts: dict[str, tuple[Text, Text]]  # for fast engines, for slow ones
     forms: list[str]
     outputs: list[str]
     threads: list[int]
@@ -39,8 +40,19 @@ class Options:
     cache: Path
     interpreters: Interpreters
 
-    def text(self, engine: str, corpus: str) -> texts.Text:
+    def text(self, engine: str, corpus: str) -> Text:
         return self.texts[corpus][ENGINES[engine].is_slow]
+
+    def inputs(self) -> dict[str, str]:
+        """What every input is, by name: runs that add to one results file must agree in them."""
+        return {
+            **{name: vocabularies.fingerprint(vocabulary) for name, vocabulary in self.vocabularies.items()},
+            **{
+                name: f"{fast.num_bytes} bytes {fast.sha256[:16]}, for slow engines {slow.num_bytes} {slow.sha256[:16]}"
+                for name, (fast, slow) in self.texts.items()
+            },
+            **dict.fromkeys(self.cases, f"{self.worst_bytes} bytes"),
+        }
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ CELLS = {
 }
 
 
-def reference(options: Options, vocabulary: str, text: texts.Text | None) -> str:
+def reference(options: Options, vocabulary: str, text: Text | None) -> str:
     """Where tiktoken's ids of a text (None: of the worst cases) are; they are computed once."""
     source = vocabularies.fingerprint(options.vocabularies[vocabulary])
     stem = options.cache / "ids" / (f"{source}-{text.sha256[:16]}" if text else f"{source}-worst-{options.worst_bytes}")
@@ -135,17 +147,15 @@ def job_for(suite: str, engine: str, cell: Cell, options: Options) -> dict[str, 
         text = options.texts[cell.corpus][0]
         return {**job, "text": text, "vocab_size": options.vocab_size, "pattern": PATTERNS["cl100k"]}
     if suite == "worst":
-        text = None
         job |= {"case": cell.corpus, "worst_bytes": options.worst_bytes}
     else:
-        text = options.text(engine, cell.corpus)
-        job |= {"text": text, "sizes": SMALL_SIZES}
+        job |= {"text": options.text(engine, cell.corpus), "sizes": SMALL_SIZES}
     has_output = suite == "encode" or cell.output in ENGINES[engine].outputs
     return {
         **job,
         "vocabulary": options.vocabularies[cell.vocabulary],
         "output": cell.output if has_output else ENGINES[engine].outputs[0],
-        "reference": reference(options, cell.vocabulary, text),
+        "reference": reference(options, cell.vocabulary, job.get("text")),
     }
 
 

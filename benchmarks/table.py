@@ -52,11 +52,11 @@ def about(store: Results) -> str:
 
 
 def inexact(store: Results) -> str:
-    """The engines with * in the tables, and where."""
+    """The engines that are not exact, marked * in the tables, and where."""
     found: dict[str, list[str]] = {}
     for text, engines in store.header.get("checked", {}).items():
         for engine, ways in engines.items():
-            if ways:
+            if ways and engine in engines_of(store):
                 found.setdefault(engine, []).append(text)
     lines = [f"\\* ids of {engine} differ from tiktoken's on {', '.join(where)}." for engine, where in found.items()]
     return "\n".join(lines)
@@ -106,23 +106,21 @@ def names_of(store: Results) -> list[str]:
 
 
 def ratio_tables(store: Results) -> str:
-    """A table an output: rows are vocabulary, text and form, columns are threads and pass."""
-    cells = cells_of(store)
+    """A table an output and number of threads: rows are vocabulary, text and form, columns are passes."""
     parts = []
-    for output in dict.fromkeys(cell[3] for cell in cells):
-        columns = [(threads, name) for threads in sorted({cell[4] for cell in cells}) for name in names_of(store)]
+    for output, threads in dict.fromkeys(cell[3:] for cell in cells_of(store)):
         rows, ratios = [], []
-        for row in dict.fromkeys(cell[:3] for cell in cells if cell[3] == output):
+        for row in dict.fromkeys(cell[:3] for cell in cells_of(store) if cell[3] == output):
             shown = []
-            for threads, name in columns:
+            for name in names_of(store):
                 cell = (*row, output, threads)
                 ours, peer = figure(store, (OURS, *cell), name), fastest_peer(store, cell, name)
-                shown.append(f"{short(ours)}, {ours / peer[0]:.2f} {peer[1]}" if ours and peer else short(ours))
+                shown.append(f"{ours / peer[0]:.2f} {peer[1]} ({short(ours)})" if ours and peer else short(ours))
                 ratios += [ours / peer[0]] if ours and peer else []
             rows.append([*row, *shown])
-        titles = ["vocabulary", "text", "as", *(f"{name}, {plural(threads)}" for threads, name in columns)]
-        caption = f"To {output}: MB/s of fastcompress, how many times the fastest exact peer, and its name."
-        parts.append(f"{caption}\n\n{markdown(titles, rows)}" + (f"\n\n{summary(ratios)}" if ratios else ""))
+        caption = f"To {output}, {plural(threads)}: times as fast as the fastest exact peer (MB/s of fastcompress)."
+        table = markdown(["vocabulary", "text", "as", *names_of(store)], rows)
+        parts += [caption, table, *([summary(ratios)] if ratios else [])]
     return "\n\n".join(parts)
 
 
@@ -164,7 +162,7 @@ def engine_cell(store: Results, key: Key, name: str) -> str:
     """An engine's median and half its spread, with * when its ids are not tiktoken's."""
     cell = store.cells.get(key, {})
     if name not in cell:
-        return cell.get("error", "")
+        return str(cell.get("error", ""))
     spread = f" ±{store.spread(key, name, clock(key)) / 2:.0%}" if store.num_rounds(key) > 1 else ""
     return f"{short(store.median(key, name, clock(key)))}{'' if store.is_exact(key) else '*'}{spread}"
 
@@ -198,7 +196,7 @@ def train_table(store: Results) -> str:
         rows.append([engine, *shown, f"{'as' if exact else 'NOT as'} {model}" if model else "its own"])
     cells = cells_of(store)
     titles = [f"{what}, {plural(cell[-1])}" for cell in cells for what in ("CPU s", "wall s", "peak MB")]
-    texts = ", ".join(f"{name} ({both[0].split(',')[0]})" for name, both in store.header["texts"].items())
+    texts = "; ".join(f"{name}, {what.partition(' bytes')[0]} bytes" for name, what in store.header["inputs"].items())
     table = markdown(["trainer", *titles, "merges"], rows)
     return "\n\n".join([f"{cells[0][3]} tokens, {texts}:", table, *map(functools.partial(train_lead, store), cells)])
 

@@ -42,8 +42,8 @@ class Text:
         return [data[begin:end].decode() for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def prepare(spec: str, sizes: list[int], cache: Path) -> tuple[Text, ...]:
-    """Cuts a corpus into documents of about 5 kB and writes the first bytes of it, a `Text` a size, into `cache`.
+def prepare(spec: str, num_bytes: int, num_slow_bytes: int, cache: Path) -> tuple[Text, Text]:
+    """Cuts a corpus into documents of about 5 kB and writes the first bytes of it, for fast and slow engines.
 
     spec: "english", "code" or "multilingual" (in $FASTCOMPRESS_DATA), or what `load_corpus` takes: a name such as
         python-docs, a file, a folder.
@@ -51,11 +51,13 @@ def prepare(spec: str, sizes: list[int], cache: Path) -> tuple[Text, ...]:
     from fastcompress.data.corpora import load_corpus  # Workers import this module without fastcompress.
 
     path = Path(os.environ["FASTCOMPRESS_DATA"], PUBLISHED[spec]) if spec in PUBLISHED else spec
-    corpus = load_corpus(path, max_bytes=max(sizes) + (1 << 20))
+    corpus = load_corpus(path, max_bytes=num_bytes + (1 << 20))
     contents = [document.data for split in (corpus.train, corpus.validation, corpus.test) for document in split]
     data = b"".join(text if text.endswith(b"\n") else text + b"\n" for text in contents)
     data = data.decode("utf-8", "replace").encode()
-    return tuple(write(Path(spec).name.partition(".")[0], cut_at_lines(data, size), cache) for size in sizes)
+    name = Path(spec).name.partition(".")[0]
+    fast, slow = (cut_at_lines(data, size) for size in (num_bytes, min(num_bytes, num_slow_bytes)))
+    return write(name, fast, cache), write(name, slow, cache)
 
 
 def cut_at_lines(data: bytes, max_bytes: int) -> list[bytes]:

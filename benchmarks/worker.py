@@ -6,6 +6,7 @@ CPU seconds of the whole process (every thread of it) and wall seconds; the garb
 
 from __future__ import annotations
 
+import functools
 import gc
 import hashlib
 import importlib
@@ -28,12 +29,12 @@ from vocabularies import Vocabulary
 FIRST_TEXT = "Hello, world"  # encoded once before any timing: pays for lazy imports, tables and thread pools
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+def timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, dict[str, float]]:
     """What the call returns, and its CPU and wall seconds."""
     gc.collect()
     gc.disable()
     wall, cpu = time.perf_counter(), time.process_time()
-    result = call()
+    result = call(*arguments)
     seconds = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
     gc.enable()
     return result, {kind: round(value, 9) for kind, value in seconds.items()}
@@ -72,15 +73,16 @@ class Bench:
     def __init__(self, job: dict[str, Any]) -> None:
         self.threads: int = job["threads"]
         self.memory_before = memory_mb("VmRSS")
-        module, self.import_seconds = timed(lambda: importlib.import_module(f"engines.{job['engine']}"))
+        module, self.import_seconds = timed(importlib.import_module, f"engines.{job['engine']}")
         vocabulary = Vocabulary(**job["vocabulary"])
-        self.encoder, self.load_seconds = timed(lambda: module.Encoder(vocabulary, self.threads))
+        self.encoder, self.load_seconds = timed(module.Encoder, vocabulary, self.threads)
         self.memory_loaded = memory_mb("VmRSS")
         self.decodes_from = ENGINES[job["engine"]].decodes_from
 
-    def pass_over(self, form: str, output: str) -> Callable[[list[str]], Any]:
-        """How to encode documents: in a batch, or joined to one string (which is not timed: `prepared` does it)."""
-        return getattr(self.encoder, METHODS[form, output])
+    def method(self, form: str, output: str) -> Callable[[Any], Any]:
+        """The engine's way to encode what `prepared` makes of documents."""
+        found: Callable[[Any], Any] = getattr(self.encoder, METHODS[form, output])
+        return found
 
 
 def halves(job: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -121,9 +123,9 @@ def run_check(job: dict[str, Any]) -> dict[str, Any]:
     """The ways to encode whose ids differ from the reference."""
     bench = Bench(job)
     differing = []
-    for (form, output), method in METHODS.items():
+    for form, output in METHODS:
         if ENGINES[job["engine"]].can(job["vocabulary"]["name"], form, output, job["threads"]):
-            encode = getattr(bench.encoder, method)
+            encode = bench.method(form, output)
             if not all(
                 is_exact(job, form, half, encode(prepared(form, texts))) for half, texts in enumerate(halves(job))
             ):
@@ -135,12 +137,12 @@ def run_encode(job: dict[str, Any]) -> dict[str, Any]:
     """Cold, unseen and warm: the first half of the documents, the second half, both again."""
     form = job["form"]
     bench = Bench(job)
-    encode = bench.pass_over(form, job["output"])
+    encode = bench.method(form, job["output"])
     encode(prepared(form, [FIRST_TEXT]))
     texts = halves(job)
     first, second = (prepared(form, documents) for documents in texts)
-    results, seconds = zip(*(timed(lambda half=half: encode(half)) for half in (first, second)), strict=True)
-    again = [timed(lambda half=half: encode(half))[1] for half in (first, second)]
+    results, seconds = zip(*(timed(encode, half) for half in (first, second)), strict=True)
+    again = [timed(encode, half)[1] for half in (first, second)]
     sizes = [sum(len(text.encode()) for text in documents) / 1e6 for documents in texts]
     return {
         "exact": all(is_exact(job, form, half, result) for half, result in enumerate(results)),
@@ -153,8 +155,8 @@ def run_encode(job: dict[str, Any]) -> dict[str, Any]:
 def run_load(job: dict[str, Any]) -> dict[str, Any]:
     """Import, load and first call in milliseconds; memory above the bare interpreter's, and its peak after a text."""
     bench = Bench(job)
-    encode = bench.pass_over("documents", job["output"])
-    _, first = timed(lambda: encode([FIRST_TEXT]))
+    encode = bench.method("documents", job["output"])
+    _, first = timed(encode, [FIRST_TEXT])
     documents = Text(**job["text"]).documents()
     before = reset_peak_memory()
     encode(documents)
@@ -168,10 +170,10 @@ def run_load(job: dict[str, Any]) -> dict[str, Any]:
 
 def run_worst(job: dict[str, Any]) -> dict[str, Any]:
     """One worst case as one string, the first long one that the process sees."""
-    encode = Bench(job).pass_over("whole", job["output"])
+    encode = Bench(job).method("whole", job["output"])
     encode(FIRST_TEXT)
     text = WORST_CASES[job["case"]](job["worst_bytes"])
-    ids, times = timed(lambda: encode(text))
+    ids, times = timed(encode, text)
     exact = np.array_equal(flat_ids(ids), np.load(f"{job['reference']}-{job['case']}.npy"))
     return {"exact": exact, "first call": rates(len(text.encode()) / 1e6, times)}
 
@@ -179,7 +181,7 @@ def run_worst(job: dict[str, Any]) -> dict[str, Any]:
 def run_small(job: dict[str, Any]) -> dict[str, Any]:
     """Calls a second for single strings of each size: 1,000 out of the text, the second time they are seen."""
     bench = Bench(job)
-    encode = bench.pass_over("whole", job["output"])
+    encode = bench.method("whole", job["output"])
     text = "".join(Text(**job["text"]).documents())
     found = {}
     for size in job["sizes"]:
@@ -217,8 +219,8 @@ def run_train(job: dict[str, Any]) -> dict[str, Any]:
     documents = Text(**job["text"]).documents()
     train(documents[:20], 300, job["pattern"], job["threads"])
     before = reset_peak_memory()
-    arguments = (documents, job["vocab_size"], job["pattern"], job["threads"])
-    tokens, times = timed(lambda: train(*arguments, **trainer.options))
+    learn = functools.partial(train, **trainer.options)
+    tokens, times = timed(learn, documents, job["vocab_size"], job["pattern"], job["threads"])
     peak = memory_mb("VmHWM") - before
     digest = hashlib.sha256(b"".join(len(token).to_bytes(4, "little") + token for token in tokens))
     return {

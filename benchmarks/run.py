@@ -19,6 +19,7 @@ import table
 import texts
 import vocabularies
 from engines import ENGINES, FORMS, OPENAI, OUTPUTS, TRAINERS
+from fastcompress.errors import DataError
 from processes import Interpreters
 from results_file import Results
 from suites import Options
@@ -106,13 +107,13 @@ def measure(suite: str, given: dict[str, Any]) -> None:
     if given["quick"]:
         given |= {"megabytes": 0.2, "slow_megabytes": 0.2, "worst_bytes": 10_000, "vocab_size": 500, "rounds": 1}
         given["engines"] = [engine for engine in ("fastcompress", "tiktoken") if engine in given["engines"]]
+    fast, slow = (round(given.get(option, 1.0) * 1e6) for option in ("megabytes", "slow_megabytes"))
     folder = given.get("vocabulary_folder") or Path(os.environ.get("FASTCOMPRESS_DATA", "."), "vocabs")
     try:
         chosen = {name: vocabularies.prepare(name, folder, given["cache"]) for name in given.get("names_", ())}
-    except FileNotFoundError as error:
+        loaded = [texts.prepare(spec, fast, slow, given["cache"]) for spec in given["corpora"]]
+    except (FileNotFoundError, DataError) as error:
         raise click.ClickException(str(error)) from error
-    fast, slow = (round(given.get(option, 1.0) * 1e6) for option in ("megabytes", "slow_megabytes"))
-    loaded = [texts.prepare(spec, fast, slow, given["cache"]) for spec in given["corpora"]]
     options = Options(
         engines=given["engines"],
         vocabularies=chosen,
@@ -141,7 +142,10 @@ def measure(suite: str, given: dict[str, Any]) -> None:
     suites.measure(suite, options, store)
     if suite == "train":
         suites.check_merges(store)
-    click.echo(table.render(store, every_engine=True))
+    store.save()
+    tables = table.render(store, every_engine=True)
+    path.with_suffix(".md").write_text(tables)
+    click.echo(tables)
     click.echo(f"results: {path}", err=True)
 
 
@@ -205,6 +209,25 @@ def decode(**given: Any) -> None:
 def train(**given: Any) -> None:
     """Training on the documents of a corpus: seconds of CPU and wall time, megabytes above those of the text."""
     measure("train", given)
+
+
+PUBLISHED = (
+    ("encode",),
+    ("encode", "--outputs", "list", "--forms", "documents", "--vocabularies", "cl100k"),
+    ("worst",),
+    ("small",),
+    ("load",),
+    ("decode",),
+    ("train",),
+)
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def publish(options: tuple[str, ...]) -> None:
+    """All that is published, half an hour or so; OPTIONS go to every suite. What is measured already is not again."""
+    for arguments in PUBLISHED:
+        main.main([*arguments, *options], standalone_mode=False)
 
 
 @main.command("table")

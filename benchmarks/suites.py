@@ -71,38 +71,32 @@ class Cell:
 
 def encode_cells(options: Options) -> Iterator[Cell]:
     """All combinations of what the command line names."""
-    for vocabulary in options.vocabularies:
-        for corpus in options.texts:
-            for threads in options.threads:
-                for form in options.forms:
-                    for output in options.outputs:
-                        yield Cell(vocabulary, corpus, form, output, threads)
+    inputs = itertools.product(options.vocabularies, options.texts)
+    for (vocabulary, corpus), threads in itertools.product(inputs, options.threads):
+        for form, output in itertools.product(options.forms, options.outputs):
+            yield Cell(vocabulary, corpus, form, output, threads)
 
 
 def one_thread_cells(form: str, outputs: tuple[str, ...]) -> Callable[[Options], Iterator[Cell]]:
     """Every vocabulary and corpus, on one thread."""
 
     def cells(options: Options) -> Iterator[Cell]:
-        for vocabulary in options.vocabularies:
-            for corpus in options.texts:
-                for output in outputs:
-                    yield Cell(vocabulary, corpus, form, output, 1)
+        for vocabulary, corpus, output in itertools.product(options.vocabularies, options.texts, outputs):
+            yield Cell(vocabulary, corpus, form, output, 1)
 
     return cells
 
 
 def worst_cells(options: Options) -> Iterator[Cell]:
     """A case is a corpus here."""
-    for vocabulary in options.vocabularies:
-        for case in options.cases:
-            yield Cell(vocabulary, case, "whole", "numpy", 1)
+    for vocabulary, case in itertools.product(options.vocabularies, options.cases):
+        yield Cell(vocabulary, case, "whole", "numpy", 1)
 
 
 def train_cells(options: Options) -> Iterator[Cell]:
     """The size of the vocabulary stands for the output."""
-    for corpus in options.texts:
-        for threads in options.threads:
-            yield Cell("", corpus, "", str(options.vocab_size), threads)
+    for corpus, threads in itertools.product(options.texts, options.threads):
+        yield Cell("", corpus, "", str(options.vocab_size), threads)
 
 
 CELLS = {

@@ -27,7 +27,7 @@ class Text:
         name: how the tables call it.
         path: the UTF-8 text; beside it `<path>.ends`, a JSON list of the byte offsets at which documents end.
         num_bytes: its length.
-        sha256: of its bytes.
+        sha256: of its bytes and of the lengths of its documents.
     """
 
     name: str
@@ -50,6 +50,8 @@ def prepare(spec: str, num_bytes: int, num_slow_bytes: int, cache: Path) -> tupl
     """
     from fastcompress.data.corpora import load_corpus  # Workers import this module without fastcompress.
 
+    if spec in PUBLISHED and "FASTCOMPRESS_DATA" not in os.environ:
+        raise FileNotFoundError(f"the corpus {spec} is in $FASTCOMPRESS_DATA: set it, or name another by --corpora")
     path = Path(os.environ["FASTCOMPRESS_DATA"], PUBLISHED[spec]) if spec in PUBLISHED else spec
     corpus = load_corpus(path, max_bytes=num_bytes + (1 << 20))
     contents = [document.data for split in (corpus.train, corpus.validation, corpus.test) for document in split]
@@ -83,7 +85,7 @@ def write(name: str, documents: list[bytes], cache: Path) -> Text:
             ends.append(end)
         Path(f"{path}.ends").write_text(json.dumps(ends))
         path.write_bytes(data)
-    return Text(name, str(path), len(data), hashlib.sha256(data).hexdigest())
+    return Text(name, str(path), len(data), digest)
 
 
 def _random_text(num_characters: int, code_points: range) -> str:

@@ -32,7 +32,7 @@ def render(store: Results, *, every_engine: bool) -> str:
 def about(store: Results) -> str:
     """Date, machine, versions, rounds and how far these lie apart."""
     machine, versions = store.header["machine"], store.header.get("versions", {})
-    peers = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()) if not name.startswith(OURS))
+    peers = [f"{name} {number}" for name, number in sorted(versions.items()) if not name.startswith(OURS)]
     counts = {store.num_rounds(key) for key, cell in store.cells.items() if "error" not in cell} or {0}
     rounds = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     spreads = [
@@ -45,8 +45,8 @@ def about(store: Results) -> str:
     cpu = f"{machine['cores']} cores of {machine['cpu']} ({', '.join(machine['vectors'])})"
     apart = f"{statistics.median(spreads):.0%} in the median cell, {max(spreads):.0%} at most"
     return (
-        f"{store.header['date']}, {cpu}, Python {machine['python']}, commit {store.header['commit']}; {peers}. "
-        f"Medians of {rounds} rounds; the best round exceeds the worst by {apart}; "
+        f"{store.header['date']}, {cpu}, Python {machine['python']}, commit {store.header['commit']}; "
+        f"peers: {', '.join(peers) or 'none'}. Medians of {rounds} rounds; the best round exceeds the worst by {apart}; "
         f"load average {statistics.median(loads):.1f}. One thread in CPU time, several in wall time."
     )
 
@@ -169,7 +169,7 @@ def engine_cell(store: Results, key: Key, name: str) -> str:
 
 def load_table(store: Results) -> str:
     """Rows are vocabularies and engines, columns what loading costs."""
-    names = [(name, kind) for name in names_of(store) for kind in ("wall",) if name.endswith("ms")]
+    names = [(name, "cpu") for name in names_of(store) if name.endswith("ms")]
     names += [("memory", "loaded MB"), ("memory", "peak MB")]
     rows = []
     for cell in cells_of(store):
@@ -177,28 +177,28 @@ def load_table(store: Results) -> str:
             medians = [store.median((engine, *cell), name, kind) for name, kind in names]
             if any(medians):
                 rows.append([*cell[:2], engine, *map(short, medians)])
-    titles = [name if kind == "wall" else kind for name, kind in names]
+    titles = [name if kind == "cpu" else kind for name, kind in names]
     caption = "Memory is above that of Python and NumPy; at its peak while encoding the text, results included."
     return f"{markdown(['vocabulary', 'text', 'engine', *titles], rows)}\n\n{caption}"
 
 
 def train_table(store: Results) -> str:
     """Rows are trainers, columns seconds and megabytes by threads."""
-    rows = []
+    rows, cells = [], cells_of(store)
     for engine in engines_of(store):
-        keys = [key for key in store.cells if key[0] == engine]
+        keys = [(engine, *cell) for cell in cells]
         shown = []
         for key in keys:
             times = [short(store.median(key, "seconds", kind)) for kind in ("cpu", "wall")]
             shown += [*times, short(store.median(key, "memory", "peak MB"))]
-        model = TRAINERS[engine].like
-        exact = all(map(store.is_exact, keys))
-        rows.append([engine, *shown, f"{'as' if exact else 'NOT as'} {model}" if model else "its own"])
-    cells = cells_of(store)
+        compared = [cell["exact"] for cell in map(store.cells.get, keys) if cell and "exact" in cell]
+        merges = f"{'as' if all(compared) else 'NOT as'} {TRAINERS[engine].like}" if compared else "its own"
+        rows.append([engine, *shown, merges])
     titles = [f"{what}, {plural(cell[-1])}" for cell in cells for what in ("CPU s", "wall s", "peak MB")]
     texts = "; ".join(f"{name}, {what.partition(' bytes')[0]} bytes" for name, what in store.header["inputs"].items())
     table = markdown(["trainer", *titles, "merges"], rows)
-    return "\n\n".join([f"{cells[0][3]} tokens, {texts}:", table, *map(functools.partial(train_lead, store), cells)])
+    leads = map(functools.partial(train_lead, store), cells)
+    return "\n\n".join(filter(None, [f"{cells[0][3]} tokens, {texts}:", table, *leads]))
 
 
 def train_lead(store: Results, cell: Key) -> str:

@@ -16,6 +16,7 @@ class Encoder:
             self.tokenizer = fastokens.Tokenizer.from_tiktoken(vocabulary.rank_file, encoding=preset, special_tokens={})
         else:
             self.tokenizer = fastokens.Tokenizer.from_file(vocabulary.tokenizer_json)
+        self.threads = threads
 
     def text_to_numpy(self, text: str) -> np.ndarray:
         return self.texts_to_numpy([text])
@@ -27,6 +28,8 @@ class Encoder:
         return np.frombuffer(self.tokenizer.encode_batch_flat(texts)[0], np.uint32)
 
     def texts_to_lists(self, texts: list[str]) -> list[list[int]]:
+        if self.threads == 1:  # a little faster than its batches
+            return [self.tokenizer.encode(text).ids for text in texts]
         return [encoding.ids for encoding in self.tokenizer.encode_batch(texts)]
 
     def decode(self, ids: list[int]) -> str:

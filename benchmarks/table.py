@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from engines import TRAINERS
+from engines import ENGINES, TRAINERS
 from results_file import Results
 
 OURS = "fastcompress"
@@ -46,7 +46,7 @@ def about(store: Results) -> str:
     apart = f"{statistics.median(spreads):.0%} in the median cell, {max(spreads):.0%} at most"
     return (
         f"{store.header['date']}, {cpu}, Python {machine['python']}, commit {store.header['commit']}; "
-        f"peers: {', '.join(peers) or 'none'}. Medians of {rounds} rounds; the best round exceeds the worst by {apart}; "
+        f"peers: {', '.join(peers) or 'none'}. Medians of {rounds} rounds; the best one exceeds the worst by {apart}; "
         f"load average {statistics.median(loads):.1f}. One thread in CPU time, several in wall time."
     )
 
@@ -91,7 +91,8 @@ def fastest_peer(store: Results, cell: Key, name: str) -> tuple[float, str] | No
 
 
 def engines_of(store: Results) -> list[str]:
-    return list(dict.fromkeys(key[0] for key in store.cells))
+    present = {key[0] for key in store.cells}
+    return [name for name in dict.fromkeys([*ENGINES, *TRAINERS]) if name in present]
 
 
 def cells_of(store: Results) -> list[Key]:

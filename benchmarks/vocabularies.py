@@ -68,14 +68,20 @@ def to_tokenizer_json(name: str, pattern: str, ranks: dict[bytes, int]) -> dict[
     """A vocabulary in the format of `tokenizers`, with ids equal to tiktoken's.
 
     tiktoken merges any two neighbours whose concatenation is a token, so every split of a token into two tokens becomes
-    a merge (gpt-oss publishes its file so), in the order of the token's rank.
+    a merge, in the order of the token's rank, as in the file of gpt-oss; for gpt2 the one by which it arises, as in its
+    own.
     """
     letter = byte_letters()
     spelled = {token: "".join(map(letter.__getitem__, token)) for token in ranks}
+    splits = {
+        token: [len(last_merge(token, ranks)[0])] if name == "gpt2" else range(1, len(token))
+        for token in ranks
+        if len(token) > 1
+    }
     merges = [
-        (rank, ranks[token[:i]], ranks[token[i:]], spelled[token[:i]], spelled[token[i:]])
-        for token, rank in ranks.items()
-        for i in range(1, len(token))
+        (ranks[token], ranks[token[:i]], ranks[token[i:]], spelled[token[:i]], spelled[token[i:]])
+        for token, positions in splits.items()
+        for i in positions
         if token[:i] in ranks and token[i:] in ranks
     ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": name == "gpt2"}
@@ -102,6 +108,15 @@ def to_tokenizer_json(name: str, pattern: str, ranks: dict[bytes, int]) -> dict[
             "merges": [[left, right] for *_, left, right in sorted(merges)],
         },
     }
+
+
+def last_merge(token: bytes, ranks: dict[bytes, int]) -> list[bytes]:
+    """The two tokens of whose merge a token arises, when its bytes merge by rank."""
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while len(parts) > 2:
+        i = min(range(len(parts) - 1), key=lambda i: ranks.get(parts[i] + parts[i + 1], len(ranks)))
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return parts
 
 
 def onigmo(pattern: str) -> str:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(FOLDER))
 
 import table  # noqa: E402
 import texts  # noqa: E402
+import vocabularies  # noqa: E402
 from results_file import Results  # noqa: E402
 
 KEY = ("fastcompress", "cl100k", "text", "documents", "numpy", 1)
@@ -115,6 +116,14 @@ def test_documents_are_cut_at_lines_and_make_up_the_text(size: int) -> None:
     assert sum(map(len, documents)) >= min(size, len(data))
     assert all(len(document) < texts.DOCUMENT_BYTES + 97 and document.endswith(b"\n") for document in documents)
     assert all(len(document) >= texts.DOCUMENT_BYTES for document in documents[:-1])
+
+
+def test_the_last_merge_of_a_token_is_the_one_that_made_it(inputs: Path) -> None:
+    bpe = BPE.train((inputs / "text.txt").read_text(encoding="utf-8"), vocab_size=400)
+    ranks = {bpe.token_bytes(rank): rank for rank in range(400)}
+    for left, right, token_id in bpe.merges.tolist():
+        parts = [bpe.token_bytes(left), bpe.token_bytes(right)]
+        assert vocabularies.last_merge(bpe.token_bytes(token_id), ranks) == parts
 
 
 def test_worst_cases_are_as_long_as_asked() -> None:

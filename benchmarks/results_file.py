@@ -22,14 +22,15 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any] | None = None) -> Results:
-        """Reads a file or starts one. ValueError when it was measured at another commit, or with other inputs."""
+        """Reads a file or starts one. ValueError when it was measured at another commit or build, or with other inputs."""
         if not path.exists():
             return cls(path, header or {})
         stored = json.loads(path.read_text())
         cells = stored.pop("cells")
         if header:
-            if stored["commit"] != header["commit"]:
-                raise ValueError(f"{path} is of commit {stored['commit']}: add --fresh, or choose another --out")
+            if [stored["commit"], stored["build"]] != [header["commit"], header["build"]]:
+                of = f"commit {stored['commit']}, build {stored['build']}"
+                raise ValueError(f"{path} is of {of}: add --fresh, or choose another --out")
             for name, what in header["inputs"].items():
                 if stored["inputs"].setdefault(name, what) != what:
                     raise ValueError(f"{path} has another input {name}: add --fresh, or choose another --out")

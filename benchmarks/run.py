@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import hashlib
 import os
 import subprocess
 import sys
@@ -150,13 +151,15 @@ def measure(suite: str, given: dict[str, Any]) -> None:
 
 
 def header(suite: str, options: Options, today: str) -> dict[str, Any]:
-    """What the results file says besides cells; runs that add to it must agree in `inputs` and `commit`."""
-    question = "import fastcompress; print(fastcompress.__file__)"
-    place = subprocess.run([options.interpreters.own, "-c", question], capture_output=True, text=True, check=True)
+    """What the results file says besides cells; runs that add to it must agree in `inputs`, `commit` and `build`."""
+    question = "import fastcompress, fastcompress._core as core; print(fastcompress.__file__); print(core.__file__)"
+    answer = subprocess.run([options.interpreters.own, "-c", question], capture_output=True, text=True, check=True)
+    package, native = map(Path, answer.stdout.split("\n")[:2])
     return {
         "suite": suite,
         "date": today,
-        "commit": results_file.commit(Path(place.stdout.strip()).parent),
+        "commit": results_file.commit(package.parent),
+        "build": hashlib.sha256(native.read_bytes()).hexdigest()[:16],
         "machine": results_file.machine(),
         "inputs": options.inputs(),
     }

@@ -22,7 +22,7 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any] | None = None) -> Results:
-        """Reads a file or starts one. ValueError when it was measured at another commit or build, or with other inputs."""
+        """Reads a file or starts one. ValueError when it is of another commit or build, or of other inputs."""
         if not path.exists():
             return cls(path, header or {})
         stored = json.loads(path.read_text())

@@ -141,6 +141,7 @@ def header(commit: str = "abc") -> dict[str, Any]:
         "suite": "encode",
         "date": "2026-11-28",
         "commit": commit,
+        "build": "123",
         "machine": machine,
         "inputs": {"text": "3 bytes"},
     }
@@ -158,7 +159,7 @@ def test_results_keep_every_round_and_refuse_another_commit_or_input(tmp_path: P
     assert again.median(KEY, "cold", "cpu") == 2.0
     assert again.spread(KEY, "cold", "cpu") == 2.0
     assert not again.is_exact(KEY), "one inexact round spoils a cell"
-    with pytest.raises(ValueError, match="is of commit abc"):
+    with pytest.raises(ValueError, match="is of commit abc, build 123"):
         Results.open(path, header("def"))
     with pytest.raises(ValueError, match="another input text"):
         Results.open(path, header() | {"inputs": {"text": "4 bytes"}})

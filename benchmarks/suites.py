@@ -104,7 +104,7 @@ CELLS = {
     "worst": worst_cells,
     "small": one_thread_cells("whole", OUTPUTS),
     "load": one_thread_cells("documents", ("numpy",)),
-    "decode": one_thread_cells("documents", ("list",)),
+    "decode": one_thread_cells("documents", OUTPUTS),  # here what the ids are in, not what becomes of them
     "train": train_cells,
 }
 
@@ -144,7 +144,7 @@ def job_for(suite: str, engine: str, cell: Cell, options: Options) -> dict[str, 
         job |= {"case": cell.corpus, "worst_bytes": options.worst_bytes}
     else:
         job |= {"text": options.text(engine, cell.corpus), "sizes": SMALL_SIZES}
-    has_output = suite == "encode" or cell.output in ENGINES[engine].outputs
+    has_output = suite in ("encode", "decode") or cell.output in ENGINES[engine].outputs
     return {
         **job,
         "vocabulary": options.vocabularies[cell.vocabulary],
@@ -154,10 +154,12 @@ def job_for(suite: str, engine: str, cell: Cell, options: Options) -> dict[str, 
 
 
 def can_measure(suite: str, engine: str, cell: Cell) -> bool:
-    """Whether an engine has such a cell; load, worst and decode take engines with whatever output they have."""
+    """Whether an engine has such a cell; load and worst take engines with whatever output they have."""
     if suite == "train":
         return True
     its = ENGINES[engine]
+    if suite == "decode":
+        return cell.vocabulary in its.vocabularies and (cell.output == "list" or its.decodes_arrays)
     output = cell.output if suite in ("encode", "small") else its.outputs[0]
     return its.can(cell.vocabulary, cell.form, output, cell.threads)
 

@@ -144,7 +144,8 @@ def side_by_side(store: Results) -> str:
             ours, peer = figure(store, (OURS, *cell), name), fastest_peer(store, cell, name)
             ratio = f"{ours / peer[0]:.2f} {peer[1]}" if ours and peer else ""
             rows.append([*cell[:4], plural(cell[4]), name, *shown, ratio])
-    titles = ["vocabulary", "text", "as", "output", "threads", "what", *engines, "ours / fastest exact"]
+    ids_in = "ids from" if store.header["suite"] == "decode" else "ids to"
+    titles = ["vocabulary", "text", "as", ids_in, "threads", "what", *engines, "ours / fastest exact"]
     varying = [i for i in range(len(titles)) if i >= 6 or len({row[i] for row in rows}) > 1]
     rows = [[row[i] for i in varying] for row in rows]
     unit = UNITS[store.header["suite"]]

@@ -77,7 +77,6 @@ class Bench:
         vocabulary = Vocabulary(**job["vocabulary"])
         self.encoder, self.load_seconds = timed(module.Encoder, vocabulary, self.threads)
         self.memory_loaded = memory_mb("VmRSS")
-        self.decodes_from = ENGINES[job["engine"]].decodes_from
 
     def method(self, form: str, output: str) -> Callable[[Any], Any]:
         """The engine's way to encode what `prepared` makes of documents."""
@@ -199,13 +198,12 @@ def run_small(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_decode(job: dict[str, Any]) -> dict[str, Any]:
-    """Decoding every document of the first half, one call each, from tiktoken's ids; the texts must come back."""
-    bench = Bench(job)
+    """Decoding the documents of the first half, one call each, from tiktoken's ids; the texts must come back."""
+    decode = Bench(job).encoder.decode
     documents, _ = halves(job)
     ends = np.load(f"{job['reference']}-ends-0.npy")
     arrays = np.split(np.load(f"{job['reference']}-documents-0.npy"), ends[:-1])
-    inputs = arrays if bench.decodes_from == "numpy" else [array.tolist() for array in arrays]
-    decode = bench.encoder.decode
+    inputs = arrays if job["output"] == "numpy" else [array.tolist() for array in arrays]
     decode(inputs[0])
     texts, times = timed(lambda: [decode(ids) for ids in inputs])
     exact = [text if isinstance(text, str) else text.decode() for text in texts] == documents

@@ -60,7 +60,7 @@ def run(suite: str, inputs: Path, *options: str) -> subprocess.CompletedProcess[
         ("worst", ["--cases", "digits"], 2, {"first call"}),
         ("small", ["--engines", "fastcompress"], 2, {"10 B", "100 B", "1000 B"}),
         ("load", [], 2, {"import ms", "load ms", "first call ms", "memory"}),
-        ("decode", [], 2, {"decode"}),
+        ("decode", [], 3, {"decode"}),
         ("train", ["--threads", "1"], 1, {"seconds", "memory"}),
     ],
 )

@@ -8,7 +8,7 @@
         def text_to_list(self, text: str)               one string    -> list[int]
         def texts_to_numpy(self, texts: list[str])      documents     -> one flat uint32 array, or an array each
         def texts_to_lists(self, texts: list[str])      documents     -> list[list[int]]
-        def decode(self, ids)                           one document  -> str or bytes; see `decodes_from`
+        def decode(self, ids)                           one document  -> str or bytes; see `decodes_arrays`
 
 Each method is the library's fastest documented way to that result, special tokens being ordinary text. A method that
 the library has no way of its own for is left out, and its cells stay empty. With `threads` 1 no other thread may run.
@@ -38,7 +38,7 @@ class Engine:
         vocabularies, outputs: what it reads and returns.
         parallel: the forms for which it uses several threads; the others run on one however many there are.
         is_slow: under about 30 MB/s without a cache that warms up: timed on a short piece of each text.
-        decodes_from: "numpy" when `decode` takes an array faster than a list.
+        decodes_arrays: whether `decode` takes arrays as well as lists.
     """
 
     package: str
@@ -46,7 +46,7 @@ class Engine:
     outputs: tuple[str, ...] = OUTPUTS
     parallel: tuple[str, ...] = ("documents",)
     is_slow: bool = False
-    decodes_from: str = "list"
+    decodes_arrays: bool = False
 
     def can(self, vocabulary: str, form: str, output: str, threads: int) -> bool:
         """Whether it has a cell of its own there."""
@@ -55,8 +55,8 @@ class Engine:
 
 BUNDLED = ("cl100k", "o200k")  # of engines that read no rank files; their ids show that the vocabularies are the same
 ENGINES = {
-    "fastcompress": Engine("fastcompress"),
-    "gigatoken": Engine("gigatoken", parallel=FORMS, decodes_from="numpy"),
+    "fastcompress": Engine("fastcompress", decodes_arrays=True),
+    "gigatoken": Engine("gigatoken", parallel=FORMS, decodes_arrays=True),
     "fastokens": Engine("fastokens", parallel=FORMS),
     "toktok": Engine("toktok-rs", BUNDLED),
     "quicktok": Engine("quicktok-v1", BUNDLED),

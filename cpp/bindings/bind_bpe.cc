@@ -6,6 +6,7 @@
 
 #include "bind.h"
 #include "decoding.h"
+#include "fastcompress/bpe/batch_encoder.h"
 #include "fastcompress/bpe/dropout.h"
 #include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/rank_file.h"
@@ -13,6 +14,7 @@
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/common/parallel.h"
+#include "id_objects.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -24,10 +26,12 @@ using Specials = std::vector<std::pair<std::string, TokenId>>;
 
 // A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
 struct Tokenizer {
-    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary) {}
+    explicit Tokenizer(Vocabulary v)
+        : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary), id_objects(vocabulary.size()) {}
     Vocabulary vocabulary;
     bpe::EncoderPool pool;
     bpe::TextEncoder text_encoder;
+    IdObjects id_objects;
 };
 
 std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
@@ -167,27 +171,44 @@ void check_named_pattern(const Tokenizer& tokenizer) {
     }
 }
 
-// The function that encodes a text, for vocabularies with a named pattern.
-bpe::EncodeText encoder_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+// How a text is encoded, for vocabularies with a named pattern.
+bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
     check_named_pattern(tokenizer);
     if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
-        return [](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); };
+        const bool has_pretokens = tokenizer.vocabulary.pattern() != pretokenizer::Pattern::kNone;
+        return {[](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); },
+                has_pretokens};
     }
-    return [&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
-                                                                        bpe::TokenBuffer& out) {
+    return {[&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
+                                                                         bpe::TokenBuffer& out) {
         tokenizer.text_encoder.encode(text, treatments, encoder, out);
-    };
+    }};
 }
 
-py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
+bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                             std::optional<size_t> num_threads) {
+    constexpr size_t kManyBytes = size_t{1} << 20;  // less is not worth starting threads, unless they are asked for
     const TextView view(text);
-    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
-    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
-    return to_token_array(without_gil([&] {
-        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encode_text(encoder, view.bytes(), tokens); });
+    const Bytes bytes = view.bytes();
+    check_size(bytes, tokenizer.text_encoder.max_text_bytes());
+    const bpe::TextMethod method = method_of(tokenizer, allowed);
+    const size_t threads = !num_threads && bytes.size() < kManyBytes ? 1 : num_threads_or_default(num_threads);
+    return without_gil([&] {
+        if (threads > 1) return std::move(bpe::encode_batch(tokenizer.pool, {&bytes, 1}, threads, method).tokens);
+        bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { method.encode_text(encoder, bytes, tokens); });
         return tokens;
-    }));
+    });
+}
+
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                            std::optional<size_t> num_threads) {
+    return to_token_array(encode_text(tokenizer, text, allowed, num_threads));
+}
+
+py::list encode_to_list(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                        std::optional<size_t> num_threads) {
+    return tokenizer.id_objects.list(encode_text(tokenizer, text, allowed, num_threads).tokens());
 }
 
 // The views keep every text alive and readable while the GIL is released.
@@ -212,15 +233,33 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
-                       const py::bytes& allowed) {
+bpe::EncodedBatch encode_texts(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                               const py::bytes& allowed) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
     for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
-    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
-    bpe::EncodedBatch batch = without_gil(
-        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), encode_text); });
+    const bpe::TextMethod method = method_of(tokenizer, allowed);
+    return without_gil(
+        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), method); });
+}
+
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                       const py::bytes& allowed) {
+    bpe::EncodedBatch batch = encode_texts(tokenizer, texts, num_threads, allowed);
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+py::list encode_batch_to_lists(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                               const py::bytes& allowed) {
+    const bpe::EncodedBatch batch = encode_texts(tokenizer, texts, num_threads, allowed);
+    const std::span<const TokenId> ids = batch.tokens.tokens();
+    py::list lists(batch.offsets.size() - 1);
+    for (size_t i = 0; i + 1 < batch.offsets.size(); ++i) {
+        const py::list list =
+            tokenizer.id_objects.list(ids.subspan(batch.offsets[i], batch.offsets[i + 1] - batch.offsets[i]));
+        PyList_SET_ITEM(lists.ptr(), static_cast<Py_ssize_t>(i), list.inc_ref().ptr());
+    }
+    return lists;
 }
 
 // texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i].
@@ -421,8 +460,12 @@ void bind_bpe(py::module_& m) {
         .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
                     py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
                     py::arg("nfc"), py::arg("metadata"))
-        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes())
+        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes(), py::arg("num_threads") = 1)
+        .def("encode_to_list", &encode_to_list, py::arg("text"), py::arg("allowed") = py::bytes(),
+             py::arg("num_threads") = 1)
         .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("encode_batch_to_lists", &encode_batch_to_lists, py::arg("texts"), py::arg("num_threads"),
+             py::arg("allowed") = py::bytes())
         .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
         .def("segments", &segments, py::arg("text"), py::arg("allowed"))
         .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))

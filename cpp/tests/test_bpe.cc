@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "fastcompress/bpe/decoder.h"
+#include "fastcompress/bpe/batch_encoder.h"
 #include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"

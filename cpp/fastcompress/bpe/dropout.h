@@ -14,7 +14,7 @@
 #include <set>
 #include <vector>
 
-#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/batch_encoder.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
 

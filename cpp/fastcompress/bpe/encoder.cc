@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "fastcompress/common/parallel.h"
-
 namespace fastcompress::bpe {
 namespace {
 
@@ -12,14 +10,6 @@ constexpr size_t kMaxScanBytes = 96;
 
 // After a longer pretoken the buffers of merge_by_rank are given back.
 constexpr size_t kMaxKeptBytes = size_t{1} << 16;
-
-// The number of threads that have enough to do to be worth starting.
-size_t threads_worth(std::span<const Bytes> texts) {
-    constexpr size_t kMinBytesPerThread = size_t{1} << 16;
-    size_t num_bytes = 0;
-    for (const Bytes text : texts) num_bytes += text.size();
-    return 1 + num_bytes / kMinBytesPerThread;
-}
 
 }  // namespace
 
@@ -297,56 +287,6 @@ void Encoder::merge_by_rank(Bytes pretoken, TokenBuffer& out) {
     for (uint32_t i = 0; i < size; i = next[i]) tokens[count++] = ids[i];
     out.commit(count);
     if (size > kMaxKeptBytes) long_ = {};
-}
-
-std::unique_ptr<Encoder> EncoderPool::take() {
-    std::unique_ptr<Encoder> encoder;
-    if (!busy_.test_and_set(std::memory_order_acquire)) {
-        if (!idle_.empty()) {
-            encoder = std::move(idle_.back());
-            idle_.pop_back();
-        }
-        busy_.clear(std::memory_order_release);
-    }
-    return encoder ? std::move(encoder) : std::make_unique<Encoder>(vocabulary_);
-}
-
-void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
-    if (busy_.test_and_set(std::memory_order_acquire)) return;  // somebody is at it: let this one go
-    if (idle_.size() < default_num_threads()) idle_.push_back(std::move(encoder));
-    busy_.clear(std::memory_order_release);
-}
-
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads) {
-    return encode_batch(pool, texts, num_threads,
-                        [](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); });
-}
-
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
-                          const EncodeText& encode_text) {
-    EncodedBatch batch;
-    batch.offsets.assign(texts.size() + 1, 0);
-    num_threads = std::min({num_threads, threads_worth(texts), std::max<size_t>(1, texts.size())});
-    std::vector<TokenBuffer> parts(num_threads);
-    std::vector<size_t> part_begins(num_threads + 1, texts.size());
-    const auto weight = [&](size_t i) { return texts[i].size() + 64; };  // 64: what an empty text costs, about
-    parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
-        TokenBuffer& out = parts[part];
-        part_begins[part] = begin;
-        pool.with_encoder([&](Encoder& encoder) {
-            for (size_t i = begin; i < end; ++i) {
-                encode_text(encoder, texts[i], out);
-                batch.offsets[i + 1] = out.size();  // within the part, made absolute below
-            }
-        });
-    });
-    batch.tokens = std::move(parts[0]);
-    for (size_t part = 1; part < parts.size(); ++part) {
-        for (size_t i = part_begins[part]; i < part_begins[part + 1]; ++i) batch.offsets[i + 1] += batch.tokens.size();
-        batch.tokens.append(parts[part].tokens());
-        parts[part] = TokenBuffer();
-    }
-    return batch;
 }
 
 }  // namespace fastcompress::bpe

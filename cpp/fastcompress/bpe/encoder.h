@@ -10,9 +10,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "fastcompress/bpe/merge_lanes.h"
@@ -72,41 +69,5 @@ class Encoder {
         RankQueue queue;
     } long_;
 };
-
-// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core. Thread-safe. A
-// child process after a fork may use it, whatever the other threads of its parent were doing: nobody ever waits for
-// the lock.
-class EncoderPool {
-  public:
-    explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-
-    // Calls body(encoder) with an encoder of the pool, or a new one.
-    template <class Body>
-    void with_encoder(const Body& body) {
-        std::unique_ptr<Encoder> encoder = take();
-        body(*encoder);
-        give_back(std::move(encoder));
-    }
-
-  private:
-    std::unique_ptr<Encoder> take();
-    void give_back(std::unique_ptr<Encoder> encoder);
-
-    const Vocabulary& vocabulary_;
-    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-    std::vector<std::unique_ptr<Encoder>> idle_;
-};
-
-// Encodes texts[i] to tokens[offsets[i], offsets[i + 1]) on up to num_threads threads.
-struct EncodedBatch {
-    TokenBuffer tokens;
-    std::vector<uint64_t> offsets;  // texts.size() + 1
-};
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
-
-// The same where a text is encoded by encode_text(encoder, text, out), called on several threads at once.
-using EncodeText = std::function<void(Encoder&, Bytes, TokenBuffer&)>;
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
-                          const EncodeText& encode_text);
 
 }  // namespace fastcompress::bpe

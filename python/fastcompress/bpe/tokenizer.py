@@ -245,7 +245,14 @@ class BPE:
 
     # ------------------------------------------------------------------ encoding
 
-    def encode(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> list[int]:
+    def encode(
+        self,
+        text: Text,
+        *,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+        num_threads: int | None = None,
+    ) -> list[int]:
         """The ids of a text.
 
         Where the text of a special token occurs, ``allowed_special`` tokens get their id, ``disallowed_special`` ones
@@ -253,16 +260,14 @@ class BPE:
         allowed tokens that begin at one place the longest is taken. Added tokens that are not special (a
         ``tokenizer.json`` may have some) always get their id; beside them, no token is sought within the text of a
         special one that is not allowed.
-        """
-        ids: list[int] = self.encode_to_numpy(
-            text, allowed_special=allowed_special, disallowed_special=disallowed_special
-        ).tolist()
-        return ids
 
-    def encode_ordinary(self, text: Text) -> list[int]:
+        num_threads: for one long text with a named pattern; it changes nothing else. None: all cores, from 1 MiB on.
+        """
+        return self._encode_to_list(text, self._special.check(text, allowed_special, disallowed_special), num_threads)
+
+    def encode_ordinary(self, text: Text, *, num_threads: int | None = None) -> list[int]:
         """The ids of a text in which special tokens are ordinary text."""
-        ids: list[int] = self._encode(text, b"").tolist()
-        return ids
+        return self._encode_to_list(text, b"", num_threads)
 
     def pretoken_ends(self, text: bytes) -> npt.NDArray[np.uint64]:
         """uint64[n]: where each pretoken of a text ends, in bytes (without those that the pattern drops)."""
@@ -282,12 +287,13 @@ class BPE:
         *,
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
+        num_threads: int | None = None,
     ) -> npt.NDArray[Any]:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
         if dtype is not np.uint32:
             self._check_dtype(dtype)
         allowed = self._special.check(text, allowed_special, disallowed_special)
-        tokens = self._encode(text, allowed)
+        tokens = self._encode(text, allowed, num_threads)
         return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
@@ -318,11 +324,10 @@ class BPE:
         disallowed_special: Specials = "all",
     ) -> list[list[int]]:
         """`encode` for many texts on ``num_threads`` threads (None: all cores); their number changes nothing."""
-        tokens, offsets = self.encode_batch_to_numpy(
-            texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
-        )
-        ids, borders = tokens.tolist(), offsets.tolist()
-        return [ids[begin:end] for begin, end in itertools.pairwise(borders)]
+        allowed = self._check_batch(texts, num_threads, allowed_special, disallowed_special)
+        if self._custom is None:
+            return self._core.encode_batch_to_lists(texts, num_threads, allowed)
+        return [self._encode_to_list(text, allowed, num_threads) for text in texts]
 
     def encode_batch_to_numpy(
         self,
@@ -336,22 +341,39 @@ class BPE:
 
         Text i is ``tokens[offsets[i]:offsets[i + 1]]``.
         """
-        if isinstance(texts, str | bytes):
-            raise TypeError("expected a sequence of texts; for one text call encode")
-        check_threads(num_threads)
-        masks = {self._special.check(text, allowed_special, disallowed_special) for text in texts}
-        [allowed] = masks or {b""}
+        allowed = self._check_batch(texts, num_threads, allowed_special, disallowed_special)
         if self._custom is None:
             return self._core.encode_batch(texts, num_threads, allowed)
-        encoded = [self._encode(text, allowed) for text in texts]
+        encoded = [self._encode(text, allowed, num_threads) for text in texts]
         offsets = np.zeros(len(encoded) + 1, np.uint64)
         np.cumsum([len(ids) for ids in encoded], out=offsets[1:])
         return np.concatenate([np.empty(0, np.uint32), *encoded]), offsets
 
-    def _encode(self, text: Text, allowed: bytes) -> npt.NDArray[np.uint32]:
-        """The ids of a text in which some special tokens are allowed, as SpecialTokens.check says it."""
+    def _check_batch(
+        self, texts: Sequence[Text], num_threads: int | None, allowed: Specials, disallowed: Specials
+    ) -> bytes:
+        """The special tokens allowed in the texts, after refusing a text that holds one that is disallowed."""
+        if isinstance(texts, str | bytes):
+            raise TypeError("expected a sequence of texts; for one text call encode")
+        check_threads(num_threads)
+        masks = {self._special.check(text, allowed, disallowed) for text in texts}
+        [mask] = masks or {b""}
+        return mask
+
+    def _encode_to_list(self, text: Text, allowed: bytes, num_threads: int | None) -> list[int]:
+        if num_threads is not None:
+            check_threads(num_threads)
         if self._custom is None:
-            return self._core.encode(text, allowed)
+            return self._core.encode_to_list(text, allowed, num_threads)
+        ids: list[int] = self._encode(text, allowed, num_threads).tolist()
+        return ids
+
+    def _encode(self, text: Text, allowed: bytes, num_threads: int | None = 1) -> npt.NDArray[np.uint32]:
+        """The ids of a text in which some special tokens are allowed, as SpecialTokens.check says it."""
+        if num_threads is not None:
+            check_threads(num_threads)
+        if self._custom is None:
+            return self._core.encode(text, allowed, num_threads)
         parts = [
             np.array([part], np.uint32)
             if isinstance(part, int)

@@ -37,16 +37,16 @@ std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken)
     for (const uint8_t byte : pretoken) ids.push_back(vocabulary.byte_token(byte));
     for (;;) {
         size_t best = 0;
-        PairTable::Entry lowest{kNoRank, kNoToken};
+        uint32_t lowest = kNoRank;
         for (size_t i = 0; i + 1 < ids.size(); ++i) {
-            const PairTable::Entry entry = vocabulary.find_merge(ids[i], ids[i + 1]);
-            if (entry.rank < lowest.rank) {
-                lowest = entry;
+            const uint32_t rank = vocabulary.find_rank(ids[i], ids[i + 1]);
+            if (rank < lowest) {
+                lowest = rank;
                 best = i;
             }
         }
-        if (lowest.rank == kNoRank) return ids;
-        ids[best] = lowest.result;
+        if (lowest == kNoRank) return ids;
+        ids[best] = vocabulary.merge_result(lowest);
         ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     }
 }

@@ -47,8 +47,7 @@ class DropoutEncoder {
     const Vocabulary& vocabulary_;
     uint64_t threshold_;  // a pair is skipped if 53 random bits are less than this
     std::vector<TokenId> ids_;
-    std::vector<uint32_t> previous_, next_;
-    std::vector<PairTable::Entry> pairs_;
+    std::vector<uint32_t> previous_, next_, ranks_;
     std::set<uint64_t> candidates_;
 };
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "fastcompress/bpe/merge_lanes.h"
 #include "fastcompress/bpe/pretoken_cache.h"
 #include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
@@ -30,7 +31,7 @@ inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 // it.
 class Encoder {
   public:
-    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary) {}
 
     // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
     // kMaxTextBytes.
@@ -44,6 +45,18 @@ class Encoder {
 
   private:
     void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
+    struct Batch {  // of pretokens that follow each other
+        static constexpr size_t kMaxSize = 128;
+        const uint8_t* base;
+        std::array<uint32_t, kMaxSize + 1> borders;  // pretoken i is [base + borders[i], base + borders[i + 1])
+        std::array<ShortKey, kMaxSize> keys;
+        std::array<PretokenCache::Set*, kMaxSize> sets;
+        Bytes pretoken(size_t i) const { return {base + borders[i], borders[i + 1] - borders[i]}; }
+    };
+    void prepare(std::span<const uint32_t> ends, size_t num_bytes);
+    void emit(size_t count, TokenBuffer& out);
+    void learn(size_t begin, size_t end);
+    TokenId find_whole(Bytes pretoken, ShortKey key) const;
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
@@ -51,8 +64,10 @@ class Encoder {
 
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
+    MergeLanes lanes_;
+    Batch batch_;
     struct LongBuffers {  // of merge_by_rank, by position
-        std::vector<TokenId> ids, results;
+        std::vector<TokenId> ids;
         std::vector<uint32_t> previous, next, ranks, positions;
         RankQueue queue;
     } long_;

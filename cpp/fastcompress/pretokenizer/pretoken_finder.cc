@@ -1,5 +1,7 @@
 #include "fastcompress/pretokenizer/pretoken_finder.h"
 
+#include "fastcompress/pretokenizer/class_kernels.h"
+
 namespace fastcompress::pretokenizer {
 namespace {
 
@@ -115,17 +117,7 @@ void PretokenFinder::copy_borders(size_t begin, size_t end) {
         uint64_t bits = words[word];
         if (word == begin / 64) bits &= ~uint64_t{0} << begin % 64;
         if (end - word * 64 < 64) bits &= (uint64_t{1} << (end - word * 64)) - 1;
-        const auto found = static_cast<size_t>(std::popcount(bits));
-        uint32_t* out = ends_.data() + count_;
-        const auto base = static_cast<uint32_t>(word * 64);
-        // Eight at a time without looking whether there are so many: cheaper than a branch for each.
-        for (size_t i = 0; i < found; i += 8) {
-            for (int k = 0; k < 8; ++k) {
-                *out++ = base + static_cast<uint32_t>(std::countr_zero(bits));
-                bits &= bits - 1;
-            }
-        }
-        count_ += found;
+        count_ += kClassKernels.list_bits(bits, static_cast<uint32_t>(word * 64), ends_.data() + count_);
     }
     if (count_ > 0) end_ = begin_ + ends_[count_ - 1];
 }

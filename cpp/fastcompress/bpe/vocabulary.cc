@@ -44,6 +44,15 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     return vocabulary;
 }
 
+VocabularySpec Vocabulary::spec() const {
+    VocabularySpec spec = spec_;
+    spec.tokens.resize(size());
+    for (TokenId id = 0; id < size(); ++id) {
+        if (!is_special_[id]) spec.tokens[id] = as_chars(token_bytes(id));
+    }
+    return spec;
+}
+
 std::optional<Status> Vocabulary::check_special_tokens() {
     std::vector<SpecialToken>& specials = spec_.special_tokens;
     std::ranges::sort(specials, {}, &SpecialToken::id);

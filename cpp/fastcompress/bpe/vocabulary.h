@@ -88,6 +88,11 @@ class Vocabulary {
 #endif
     }
 
+    // What make() was given, special tokens sorted.
+    VocabularySpec spec() const;
+    MergeOrder order() const {
+        return spec_.order;
+    }
     pretokenizer::Pattern pattern() const {
         return spec_.pattern;
     }

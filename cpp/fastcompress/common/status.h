@@ -13,6 +13,7 @@ enum class StatusCode {
     kInvalidArgument,  // a setting is out of range or contradicts another
     kInvalidData,      // the data cannot serve: a token id out of range, a corpus too small
     kMalformed,        // a serialized object is truncated, corrupted, foreign or of an unknown version
+    kFile,             // a file cannot be written or read
 };
 
 struct Status {
@@ -25,6 +26,9 @@ inline Status invalid_argument(std::string message) {
 }
 inline Status invalid_data(std::string message) {
     return {StatusCode::kInvalidData, std::move(message)};
+}
+inline Status file_failed(std::string message) {
+    return {StatusCode::kFile, std::move(message)};
 }
 inline Status malformed(std::string message) {
     return {StatusCode::kMalformed, std::move(message)};
@@ -40,6 +44,10 @@ class [[nodiscard]] Result {
     bool ok() const { return std::holds_alternative<T>(state_); }
     const Status& status() const { return std::get<Status>(state_); }
     T& operator*() {
+        assert(ok());
+        return std::get<T>(state_);
+    }
+    const T& operator*() const {
         assert(ok());
         return std::get<T>(state_);
     }

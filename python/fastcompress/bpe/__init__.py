@@ -11,7 +11,8 @@ A BPE object is immutable, can be shared by threads (encoding releases the GIL),
 
 from __future__ import annotations
 
+from fastcompress.bpe.counts import PretokenCounts
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.tokenizer import BPE
 
-__all__ = ["BPE", "StreamDecoder"]
+__all__ = ["BPE", "PretokenCounts", "StreamDecoder"]

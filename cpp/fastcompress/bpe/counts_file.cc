@@ -16,17 +16,18 @@ constexpr size_t kBufferBytes = size_t{1} << 16;
 }  // namespace
 
 CountsWriter::CountsWriter(ByteSink sink, std::string_view pattern) : sink_(std::move(sink)) {
-    buffer_.raw(kMagic);
-    buffer_.u32(kVersion);
-    buffer_.string(as_bytes(pattern));
+    buffer_.append(kMagic);
+    u32(kVersion);
+    u32(static_cast<uint32_t>(pattern.size()));
+    buffer_.append(as_bytes(pattern));
 }
 
 void CountsWriter::add(const CountsEntry& entry) {
     varint(entry.pretoken.size());
     varint(entry.count);
-    buffer_.raw(entry.pretoken);
+    buffer_.append(entry.pretoken);
     ++num_entries_;
-    if (buffer_.bytes().size() >= kBufferBytes) flush();
+    if (buffer_.size() >= kBufferBytes) flush();
 }
 
 bool CountsWriter::finish() {
@@ -36,16 +37,20 @@ bool CountsWriter::finish() {
     return ok_ && sink_(hash_.finish());
 }
 
+void CountsWriter::u32(uint32_t value) {
+    for (int shift = 0; shift < 32; shift += 8) buffer_.push_back(static_cast<uint8_t>(value >> shift));
+}
+
 void CountsWriter::varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) buffer_.u8(static_cast<uint8_t>(value | 0x80));
-    buffer_.u8(static_cast<uint8_t>(value));
+    for (; value >= 0x80; value >>= 7) buffer_.push_back(static_cast<uint8_t>(value | 0x80));
+    buffer_.push_back(static_cast<uint8_t>(value));
 }
 
 void CountsWriter::flush() {
-    const std::vector<uint8_t> bytes = buffer_.take();
-    buffer_ = ByteWriter();
+    const Bytes bytes(buffer_.data(), buffer_.size());
     hash_.update(bytes);
     ok_ = ok_ && sink_(bytes);
+    buffer_.shrink(0);
 }
 
 std::unique_ptr<CountsReader> CountsReader::open(const std::string& path) {

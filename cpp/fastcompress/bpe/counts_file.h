@@ -40,11 +40,12 @@ class CountsWriter {
     bool finish();
 
   private:
+    void u32(uint32_t value);
     void varint(uint64_t value);
     void flush();
 
     ByteSink sink_;
-    ByteWriter buffer_;
+    GrowingArray<uint8_t> buffer_;
     Sha256 hash_;
     uint64_t num_entries_ = 0;
     bool ok_ = true;

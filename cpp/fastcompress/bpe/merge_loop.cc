@@ -12,8 +12,8 @@ bool comes_later(const MergeLoop::Candidate& a, const MergeLoop::Candidate& b) {
     return a.list > b.list;
 }
 
-// A pair is frequent at first if it occurs more than the average merge would at the end of the list, were all
-// occurrences divided evenly among this many times the merges wanted. Of English, 32k merges end far above that.
+// The first threshold is an even share of all occurrences among so many times the merges wanted. (32k merges of English
+// end at counts well above that; where they do not, all pairs are counted again, which costs little.)
 constexpr size_t kEvenShares = 48;
 constexpr int64_t kThresholdDivisor = 8;
 constexpr size_t kLeastCollection = size_t{1} << 18;
@@ -48,11 +48,11 @@ void MergeLoop::index_pairs() {
     lists_.assign(1, {0, 0, kNoList});  // number kNoList is none
     heap_.clear();
     positions_.shrink(0);
-    PairCounts all;
+    PairCounts all;  // with the number of positions for a list
     symbols_.for_each_pair([&](Position, TokenId left, TokenId right, int64_t count) {
         PairCounts::Slot& slot = all.insert(make_pair(left, right));
         slot.count += count;
-        ++slot.list;  // for now, the number of its positions
+        ++slot.list;
     });
     size_t num_positions = 0;
     all.for_each([&](const PairCounts::Slot& slot) {
@@ -79,7 +79,7 @@ void MergeLoop::index_pairs() {
         List& list = lists_[slot->list];
         positions_[list.begin + list.size++] = position;
     });
-    collect_at_ = std::max(kLeastCollection, num_positions + num_positions / 2);
+    collect_at_ = std::max(kLeastCollection, num_positions + num_positions / 4);
 }
 
 std::optional<MergeLoop::Candidate> MergeLoop::pop_most_frequent() {
@@ -257,7 +257,7 @@ void MergeLoop::collect_positions() {
         list.size = static_cast<uint32_t>(kept - begin);
     }
     positions_.shrink(kept);
-    collect_at_ = std::max(kLeastCollection, kept + kept / 2);
+    collect_at_ = std::max(kLeastCollection, kept + kept / 4);
 }
 
 }  // namespace fastcompress::bpe

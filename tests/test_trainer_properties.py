@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def test_huggingface_equals_the_oracle(
 
     assert {spelled(i): i for i in range(len(ids))} == ids
     assert [(spelled(left), spelled(right)) for left, right, _ in tok.merges.tolist()] == merges
-    left_out = [i for i in range(len(ids), tok.vocab_size)]
+    left_out = list(range(len(ids), tok.vocab_size))
     assert all(len(tok.token_bytes(i)) == 1 for i in left_out)  # bytes that no text holds, beyond the vocabulary
 
 
@@ -147,7 +148,7 @@ def test_counts_of_parts_add_up(texts: list[str], cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(texts)) for cut in cuts), len(texts)]
     whole = BPE.count_pretokens(texts)
     total = PretokenCounts()
-    for begin, end in zip(borders, borders[1:], strict=False):
+    for begin, end in itertools.pairwise(borders):
         total += BPE.count_pretokens(texts[begin:end])
     assert total == whole
     assert total.to_bytes() == whole.to_bytes()

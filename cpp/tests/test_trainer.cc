@@ -145,7 +145,8 @@ std::map<std::string, uint64_t> contents(SortedCounts& entries) {
 class TemporaryFolder {
   public:
     TemporaryFolder()
-        : path_(std::filesystem::temp_directory_path() / ("fastcompress-test-" + std::to_string(std::random_device()()))) {
+        : path_(std::filesystem::temp_directory_path() /
+                ("fastcompress-test-" + std::to_string(std::random_device()()))) {
         std::filesystem::create_directory(path_);
     }
     ~TemporaryFolder() { std::filesystem::remove_all(path_); }

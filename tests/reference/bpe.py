@@ -51,7 +51,7 @@ def train(
 
     base: merges to go on from, which are not returned; new ids begin at first_id.
     """
-    spelled = {b: 1 for b in range(256)}  # the length of each id
+    spelled = dict.fromkeys(range(256), 1)  # the length of each id
     words = Counter(tuple(piece) for text in texts for piece in split(text, pattern))
     merges = list(base or [])
     for left, right, result in merges:
@@ -76,17 +76,15 @@ def train(
     return merges[num_given:]
 
 
-def merge_everywhere(
-    words: Counter[tuple[int, ...]], pair: tuple[int, int], result: int
-) -> Counter[tuple[int, ...]]:
+def merge_everywhere(words: Counter[tuple[int, ...]], pair: tuple[int, int], result: int) -> Counter[tuple[int, ...]]:
     merged: Counter[tuple[int, ...]] = Counter()
     for word, count in words.items():
         merged[merge_pair(word, pair, result)] += count
     return merged
 
 
-# The character that stands for each byte in Hugging Face's byte-level vocabularies: printable Latin-1 for itself, others
-# from U+0100 on.
+# The character that stands for each byte in Hugging Face's byte-level vocabularies: printable Latin-1 for itself,
+# others from U+0100 on.
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTE_ALPHABET = {b: chr(b) for b in PRINTABLE} | {
     b: chr(0x100 + i) for i, b in enumerate(b for b in range(256) if b not in PRINTABLE)
@@ -144,9 +142,9 @@ def train_huggingface(
             symbols, i = words[word], 0
             while i < len(symbols):
                 if tuple(symbols[i : i + 2]) == pair:
-                    for left, right, new in (
-                        [(symbols[i - 1], pair[0], (symbols[i - 1], result))] if i else []
-                    ) + ([(pair[1], symbols[i + 2], (result, symbols[i + 2]))] if i + 2 < len(symbols) else []):
+                    for left, right, new in ([(symbols[i - 1], pair[0], (symbols[i - 1], result))] if i else []) + (
+                        [(pair[1], symbols[i + 2], (result, symbols[i + 2]))] if i + 2 < len(symbols) else []
+                    ):
                         counts[left, right] -= frequency[word]
                         if length[new[0]] + length[new[1]] < limit:
                             counts[new] += frequency[word]

@@ -77,7 +77,8 @@ bool CountsReader::fill(size_t count) {
     if (unread_.size() >= count) return true;
     if (!file_) return false;
     std::vector<uint8_t> larger(unread_.begin(), unread_.end());
-    while (larger.size() < count) {  // a block at a time, so that a wrong length cannot make it allocate more than there is
+    while (larger.size() <
+           count) {  // a block at a time, so that a wrong length cannot make it allocate more than there is
         const size_t had = larger.size();
         larger.resize(had + kBufferBytes);
         const size_t got = std::fread(larger.data() + had, 1, kBufferBytes, file_.get());
@@ -104,7 +105,8 @@ std::optional<uint64_t> CountsReader::varint() {
         const Bytes byte = take(1);
         if (byte.empty()) return std::nullopt;
         value |= uint64_t{byte[0] & 0x7fu} << shift;
-        if (byte[0] < 0x80) return byte[0] == 0 && shift > 0 ? std::nullopt : std::optional(value);  // one spelling each
+        if (byte[0] < 0x80)
+            return byte[0] == 0 && shift > 0 ? std::nullopt : std::optional(value);  // one spelling each
     }
     return std::nullopt;
 }

@@ -24,7 +24,7 @@ inline TokenId right_of(Pair pair) {
 class PairCounts {
   public:
     struct Slot {
-        uint64_t key;   // pair + 1; 0: empty
+        uint64_t key;  // pair + 1; 0: empty
         int64_t count;
         uint32_t list;  // of the owner's; 0 at first
         Pair pair() const { return key - 1; }

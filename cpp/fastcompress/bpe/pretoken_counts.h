@@ -59,7 +59,8 @@ class PretokenCounts {
     Entry entry(size_t number) const {
         if (number < short_slots_.size()) {
             const ShortSlot& slot = short_slots_[number];
-            return {{reinterpret_cast<const uint8_t*>(&slot.key), static_cast<size_t>(slot.key.high >> 56)}, slot.count};
+            return {{reinterpret_cast<const uint8_t*>(&slot.key), static_cast<size_t>(slot.key.high >> 56)},
+                    slot.count};
         }
         const LongEntry& found = long_entries_[number - short_slots_.size()];
         return {{long_bytes_.data() + found.begin, found.length}, found.count};

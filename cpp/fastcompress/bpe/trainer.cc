@@ -57,7 +57,8 @@ std::optional<Status> Trainer::start_from_base() {
     const Vocabulary& base = *settings_.base;
     if (base.order() != MergeOrder::kMerges) {
         return invalid_argument(
-            "continue_from is a vocabulary of ranks, which lists no merges to go on from; give one that was trained here "
+            "continue_from is a vocabulary of ranks, which lists no merges to go on from; give one that was trained "
+            "here "
             "or read from a tokenizer.json");
     }
     encoder_ = std::make_unique<Encoder>(base);
@@ -99,8 +100,9 @@ std::optional<Status> Trainer::add(Bytes pretoken, uint64_t count) {
     }
     if (buffer_.size() < 2) return std::nullopt;  // nothing to merge
     if (!symbols_->add_pretoken(buffer_.tokens(), static_cast<int64_t>(count))) {
-        return invalid_data("the distinct pretokens have over 4 GiB together, more than can be trained on; use less text"
-                            ", or a pattern that cuts it into shorter pretokens");
+        return invalid_data(
+            "the distinct pretokens have over 4 GiB together, more than can be trained on; use less text"
+            ", or a pattern that cuts it into shorter pretokens");
     }
     return std::nullopt;
 }

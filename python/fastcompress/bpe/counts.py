@@ -1,4 +1,4 @@
-"""How often each distinct pretoken occurs: what BPE learns from, in a form that adds up across processes and machines."""
+"""How often each distinct pretoken occurs: what BPE learns from. Such tables add up across processes and machines."""
 
 from __future__ import annotations
 

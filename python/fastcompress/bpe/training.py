@@ -128,7 +128,5 @@ def resolve_pattern(pattern: str | None, counts: PretokenCounts | None, base: _c
     if base is not None:
         named["continue_from"] = base.pattern
     if len(set(named.values())) > 1:
-        raise ConfigError(
-            "the pattern must be one: " + ", ".join(f"{who} has {name!r}" for who, name in named.items())
-        )
+        raise ConfigError("the pattern must be one: " + ", ".join(f"{who} has {name!r}" for who, name in named.items()))
     return next(iter(named.values()), _DEFAULT_PATTERN)

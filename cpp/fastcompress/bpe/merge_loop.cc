@@ -79,7 +79,7 @@ void MergeLoop::index_pairs() {
         List& list = lists_[slot->list];
         positions_[list.begin + list.size++] = position;
     });
-    collect_at_ = std::max(kLeastCollection, num_positions + num_positions / 4);
+    collect_at_ = std::max(kLeastCollection, num_positions + num_positions / 2);
 }
 
 std::optional<MergeLoop::Candidate> MergeLoop::pop_most_frequent() {
@@ -249,6 +249,7 @@ void MergeLoop::collect_positions() {
         List& list = lists_[candidate.list];
         const size_t begin = kept;
         for (size_t i = list.begin; i < list.begin + list.size; ++i) {
+            if (i + kPrefetchDistance < positions_.size()) symbols_.prefetch(positions_[i + kPrefetchDistance]);
             const Position p = positions_[i];
             if (rules_.huggingface || symbols_.is_at(p, left_of(candidate.pair), right_of(candidate.pair)))
                 positions_[kept++] = p;
@@ -257,7 +258,7 @@ void MergeLoop::collect_positions() {
         list.size = static_cast<uint32_t>(kept - begin);
     }
     positions_.shrink(kept);
-    collect_at_ = std::max(kLeastCollection, kept + kept / 4);
+    collect_at_ = std::max(kLeastCollection, kept + kept / 2);
 }
 
 }  // namespace fastcompress::bpe

@@ -26,7 +26,7 @@
 // So nothing is forgotten under these rules: the threshold is 1.
 //
 // Complexity: O(cells + occurrences made + pairs log pairs). Memory: 4 bytes a cell, 4 a position, and 24 each in the
-// table and the heap a frequent pair; positions that are no longer valid are dropped whenever all grew by a quarter.
+// table and the heap a frequent pair; positions that are no longer valid are dropped whenever all of them grew by a half.
 #pragma once
 
 #include <optional>

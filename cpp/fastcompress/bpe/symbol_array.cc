@@ -23,7 +23,7 @@ void SymbolArray::finish() {
     cells_.push_back(kBorder + static_cast<TokenId>(counts_.size()));
     cells_.set_capacity(cells_.size());
     counts_.shrink_to_fit();
-    first_pretoken_.resize(cells_.size() / kBlockCells + 1);
+    first_pretoken_.assign(cells_.size() / kBlockCells + 2, static_cast<uint32_t>(counts_.size()));
     uint32_t pretoken = 0;
     for (size_t p = 0; p < cells_.size(); ++p) {
         if (is_border(cells_[p])) pretoken = cells_[p] - kBorder;

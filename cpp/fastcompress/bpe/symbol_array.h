@@ -59,6 +59,8 @@ class SymbolArray {
     // The pretoken in which a symbol begins at p. At most kBlockCells steps.
     uint32_t pretoken_at(Position p) const {
         const Position block = p / kBlockCells;
+        const uint32_t first = first_pretoken_[block];
+        if (first == first_pretoken_[block + 1]) return first;
         while (p > block * kBlockCells) {
             const TokenId previous = cells_[p - 1];
             if (is_border(previous)) return previous - kBorder;
@@ -66,7 +68,7 @@ class SymbolArray {
             if (length > p - block * kBlockCells) break;
             p -= length;
         }
-        return first_pretoken_[block];
+        return first;
     }
     int64_t count_of_pretoken(uint32_t pretoken) const { return counts_[pretoken]; }
     int64_t count_at(Position p) const { return counts_[pretoken_at(p)]; }

@@ -206,7 +206,7 @@ def test_train_tokenizer_by_other_rules_and_from_another(text_file, tmp_path):
     assert more == BPE.train(TEXT, vocab_size=290, pattern="gpt2")
     theirs = train("--vocab-size", 280, "--tie-break", "huggingface", "--min-frequency", 2, "--max-token-length", 4)
     assert theirs == BPE.train(TEXT, vocab_size=280, tie_break="huggingface", max_token_length=4)
-    assert "pattern has 'cl100k', continue_from has 'gpt2'" in error_of(
+    assert "pattern: 'cl100k', continue_from: 'gpt2'" in error_of(
         "train-tokenizer", text_file, "--vocab-size", 290, "--pattern", "cl100k",
         "--continue-from", tmp_path / "base.bpe", "-o", tmp_path / "x",
     )  # fmt: skip

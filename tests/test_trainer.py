@@ -63,6 +63,19 @@ def test_paths(tmp_path: Path) -> None:
         BPE.train([5], vocab_size=300)  # type: ignore[list-item]
 
 
+def test_a_file_with_nowhere_to_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastcompress.bpe import counts
+
+    monkeypatch.setattr(counts, "_BATCH_BYTES", 1000)
+    data = bytes(random.Random(2).choices(b"ACGT", k=1_000_000)) + b" \xc3\xa9" * 2000
+    path = tmp_path / "dna.txt"
+    path.write_bytes(data)
+    begin = time.perf_counter()
+    counted = BPE.count_pretokens(path, num_threads=1)
+    assert time.perf_counter() - begin < 5  # typical: 0.02 s
+    assert counted == BPE.count_pretokens(data)
+
+
 def test_surrogates_and_other_alphabets() -> None:
     texts = ["caf\u00e9 \ud83d\ude00 \udbc0 " * 9]
     clean = [texts[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace")]
@@ -127,7 +140,7 @@ def test_going_on() -> None:
     assert tok.merges[: len(base.merges)].tolist() == base.merges.tolist()
     assert base.vocab_size == 290
     for settings, message in [
-        ({"pattern": "cl100k"}, "pattern has 'cl100k', continue_from has 'gpt2'"),
+        ({"pattern": "cl100k"}, "pattern: 'cl100k', continue_from: 'gpt2'"),
         ({"special_tokens": ["<|end|>"]}, "one of continue_from already"),
         ({"vocab_size": 280}, "290 ids of continue_from"),
         ({"tie_break": "huggingface", "initial_alphabet": b""}, "without continue_from"),
@@ -212,7 +225,7 @@ def test_counts_that_do_not_belong_together() -> None:
     counts = BPE.count_pretokens(TEXT)
     with pytest.raises(MismatchError, match="'cl100k' and 'gpt2' do not add up"):
         counts += BPE.count_pretokens(TEXT, pattern="gpt2")
-    with pytest.raises(ConfigError, match="pattern has 'gpt2', the counts has 'cl100k'"):
+    with pytest.raises(ConfigError, match="pattern: 'gpt2', counts: 'cl100k'"):
         BPE.train(counts, vocab_size=300, pattern="gpt2")
     with pytest.raises(TypeError):
         counts + 5  # type: ignore[operator]

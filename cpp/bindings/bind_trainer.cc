@@ -157,8 +157,10 @@ class PretokenCounts {
 };
 
 CountItems::CountItems(PretokenCounts& counts) : counts_(counts) {
-    entries_ = counts.locked_read([&] { return counts.counter_.sorted(); });
-    version_ = counts.version_;
+    entries_ = counts.locked_read([&] {
+        version_ = counts.version_;
+        return counts.counter_.sorted();
+    });
 }
 
 py::list CountItems::next_batch(size_t max_items) {

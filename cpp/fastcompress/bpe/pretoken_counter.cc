@@ -144,15 +144,18 @@ std::optional<Status> PretokenCounter::write_run(const std::string& path, Sorted
                        "); counts over max_memory_bytes go there: make room, or name another temporary_folder");
 }
 
+// The oldest become one run behind the others, until few are left.
 std::optional<Status> PretokenCounter::merge_runs_if_many() {
-    if (runs_.size() <= kMaxRuns) return std::nullopt;
-    std::vector<std::unique_ptr<SortedCounts>> sources;
-    for (const std::string& path : runs_) sources.push_back(CountsReader::open(path));
-    MergedCounts entries(std::move(sources));
-    const std::string merged = settings_.folder + "/" + std::to_string(run_number_++) + ".counts";
-    if (auto error = write_run(merged, entries)) return error;
-    for (const std::string& path : runs_) std::remove(path.c_str());
-    runs_.assign(1, merged);
+    while (runs_.size() > kMaxRuns) {
+        std::vector<std::unique_ptr<SortedCounts>> sources;
+        for (size_t i = 0; i < kMaxRuns; ++i) sources.push_back(CountsReader::open(runs_[i]));
+        MergedCounts entries(std::move(sources));
+        const std::string merged = settings_.folder + "/" + std::to_string(run_number_++) + ".counts";
+        if (auto error = write_run(merged, entries)) return error;
+        for (size_t i = 0; i < kMaxRuns; ++i) std::remove(runs_[i].c_str());
+        runs_.erase(runs_.begin(), runs_.begin() + kMaxRuns);
+        runs_.push_back(merged);
+    }
     return std::nullopt;
 }
 

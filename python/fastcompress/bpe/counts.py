@@ -59,7 +59,7 @@ class PretokenCounts:
         if max_memory_bytes is not None:
             folder = tempfile.mkdtemp(prefix="fastcompress-counts-", dir=temporary_folder)
             weakref.finalize(self, _remove_folder, folder, os.getpid())
-        self._core = _core.PretokenCounts(pattern, max_memory_bytes, folder)
+        self._core = _core.PretokenCounts(pattern, max_memory_bytes, os.fsencode(folder))
 
     @property
     def pattern(self) -> str:
@@ -154,9 +154,9 @@ class PretokenCounts:
         temporary_folder: str | os.PathLike[str] | None = None,
     ) -> PretokenCounts:
         """Reads a file written by `save`. Raises FormatError for a foreign, truncated or damaged one."""
-        name = os.fspath(path)
+        name = os.fsencode(path)
         try:
-            Path(name).open("rb").close()  # for Python's own OSError
+            open(name, "rb").close()  # for Python's own OSError
             pattern = _core.counts_pattern_of_file(name)
             counts = cls(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
             counts._core.add_file(name)
@@ -198,17 +198,19 @@ def _texts(source: Source, part_bytes: int, *, is_cut: bool) -> Iterator[Text]:
 
 def _file_parts(path: Path, part_bytes: int, *, is_cut: bool) -> Iterator[bytes]:
     """The bytes of a file, cut where no pretoken changes."""
+    longest_character = 4
     try:
         with path.open("rb") as file:
-            rest = b""
+            waiting: list[bytes] = []  # read, and without a place to cut
             while part := file.read(part_bytes if is_cut else -1):
-                data = rest + part
-                end = _core.last_cut(data) if is_cut else len(data)
-                if end:
-                    yield data[:end]
-                rest = data[end:]
-            if rest:
-                yield rest
+                before = waiting[-1][-longest_character:] if waiting else b""
+                if is_cut and (cut := _core.last_cut(before + part)):
+                    yield b"".join([*waiting, part[: cut - len(before)]])
+                    part = part[cut - len(before) :]
+                    waiting = []
+                waiting.append(part)
+            if waiting:
+                yield b"".join(waiting)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import check_texts
+from fastcompress.bpe.arguments import check_texts, check_threads
 from fastcompress.bpe.counts import PretokenCounts, Source
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.formats.rank_file import MAX_IDS
@@ -37,6 +37,7 @@ def train_vocabulary(
 ) -> _core.Tokenizer:
     """`BPE.train`, as the core's object."""
     vocab_size = operator.index(vocab_size)
+    check_threads(num_threads)
     check_special_tokens(special_tokens, continue_from)
     check_limits(tie_break, min_frequency, max_token_length, initial_alphabet, continue_from)
     check_vocab_size(vocab_size, len(special_tokens), initial_alphabet, continue_from)
@@ -124,9 +125,10 @@ def resolve_pattern(pattern: str | None, counts: PretokenCounts | None, base: _c
     """The one pattern that the argument, the counts and the vocabulary to go on from agree on."""
     named = {"pattern": pattern} if pattern is not None else {}
     if counts is not None:
-        named["the counts"] = counts.pattern
+        named["counts"] = counts.pattern
     if base is not None:
         named["continue_from"] = base.pattern
     if len(set(named.values())) > 1:
-        raise ConfigError("the pattern must be one: " + ", ".join(f"{who} has {name!r}" for who, name in named.items()))
+        given = ", ".join(f"{who}: {name!r}" for who, name in named.items())
+        raise ConfigError(f"the patterns differ ({given}): give one, or leave pattern out")
     return next(iter(named.values()), _DEFAULT_PATTERN)

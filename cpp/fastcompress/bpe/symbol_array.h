@@ -54,24 +54,27 @@ class SymbolArray {
     TokenId at(Position p) const { return cells_[p]; }
     // The symbol that ends before the symbol at p, or a border.
     TokenId before(Position p) const { return cells_[p - 1]; }
-    void prefetch(Position p) const { __builtin_prefetch(cells_.data() + p); }
+    void prefetch(Position p) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(cells_.data() + p);
+#else
+        (void)p;
+#endif
+    }
 
-    // The pretoken in which a symbol begins at p. At most kBlockCells steps.
+    // The pretoken that a cell belongs to. At most kBlockCells steps: back to the pretoken's border or the block's begin.
     uint32_t pretoken_at(Position p) const {
         const Position block = p / kBlockCells;
         const uint32_t first = first_pretoken_[block];
         if (first == first_pretoken_[block + 1]) return first;
-        while (p > block * kBlockCells) {
-            const TokenId previous = cells_[p - 1];
-            if (is_border(previous)) return previous - kBorder;
-            const uint32_t length = length_of_[previous];
-            if (length > p - block * kBlockCells) break;
-            p -= length;
+        for (; p > block * kBlockCells; --p) {
+            if (is_border(cells_[p - 1])) return cells_[p - 1] - kBorder;
         }
         return first;
     }
-    int64_t count_of_pretoken(uint32_t pretoken) const { return counts_[pretoken]; }
-    int64_t count_at(Position p) const { return counts_[pretoken_at(p)]; }
+    int64_t count_at(Position p) const {
+        return counts_[pretoken_at(p)];
+    }
 
     // Makes one symbol of `left` at p and `right` at q, which follows it.
     void merge(Position p, Position q, uint32_t right_length, TokenId result) {
@@ -102,7 +105,8 @@ class SymbolArray {
     GrowingArray<TokenId> cells_;
     std::vector<uint32_t> length_of_;
     std::vector<int64_t> counts_;
-    std::vector<uint32_t> first_pretoken_;  // by block: the pretoken that its first cell belongs to, if to any
+    std::vector<uint32_t>
+        first_pretoken_;  // by block: the pretoken that its first cell belongs to, or is the border of
 };
 
 }  // namespace fastcompress::bpe

@@ -240,6 +240,31 @@ void test_a_run_that_cannot_be_written() {
     CHECK(error && error->code == StatusCode::kFile);
 }
 
+// (What comes out is compared with an oracle and with tokenizers by the Python tests.)
+void test_huggingface_rules_do_not_depend_on_order() {
+    std::mt19937 random(6);
+    for (int round = 0; round < 60; ++round) {
+        std::vector<std::pair<std::string, uint64_t>> pretokens;
+        for (size_t n = 1 + random() % 40; n > 0; --n) {
+            std::string pretoken = std::to_string(n);
+            for (size_t length = random() % (round % 2 ? 300 : 12); length > 0; --length)
+                pretoken += static_cast<char>('a' + random() % 2);
+            pretokens.emplace_back(pretoken, 1 + random() % 5);
+        }
+        std::vector<std::vector<uint8_t>> blobs;
+        for (int order = 0; order < 2; ++order) {
+            TrainerSettings settings;
+            settings.tie_break = TieBreak::kHuggingFace;
+            settings.vocab_size = 10 + 60 * static_cast<size_t>(round);
+            const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(settings));
+            for (const auto& [pretoken, count] : pretokens) CHECK(!trainer->add(as_bytes(pretoken), count));
+            blobs.push_back((*Vocabulary::make(std::move(*trainer->train([](size_t, size_t) {})))).serialize());
+            std::ranges::shuffle(pretokens, random);
+        }
+        CHECK(blobs[0] == blobs[1]);
+    }
+}
+
 void test_counts_that_are_too_large() {
     const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make({}));
     CHECK(!trainer->add(as_bytes("ab"), uint64_t{1} << 61));
@@ -256,6 +281,7 @@ int main() {
     fastcompress::bpe::test_counting();
     fastcompress::bpe::test_counts_files();
     fastcompress::bpe::test_a_run_that_cannot_be_written();
+    fastcompress::bpe::test_huggingface_rules_do_not_depend_on_order();
     fastcompress::bpe::test_counts_that_are_too_large();
     return fastcompress::testing::report();
 }

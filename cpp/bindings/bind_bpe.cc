@@ -1,20 +1,12 @@
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "bind.h"
+#include "bind_bpe.h"
 #include "decoding.h"
-#include "fastcompress/bpe/batch_encoder.h"
 #include "fastcompress/bpe/dropout.h"
-#include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/rank_file.h"
-#include "fastcompress/bpe/text_encoder.h"
-#include "fastcompress/bpe/trainer.h"
-#include "fastcompress/bpe/vocabulary.h"
-#include "fastcompress/common/parallel.h"
-#include "id_objects.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -23,21 +15,6 @@ using bpe::Merge;
 using bpe::TokenId;
 using bpe::Vocabulary;
 using Specials = std::vector<std::pair<std::string, TokenId>>;
-
-// A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
-struct Tokenizer {
-    explicit Tokenizer(Vocabulary v)
-        : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary), id_objects(vocabulary.size()) {}
-    Vocabulary vocabulary;
-    bpe::EncoderPool pool;
-    bpe::TextEncoder text_encoder;
-    IdObjects id_objects;
-};
-
-std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
-    if (!vocabulary.ok()) raise(vocabulary.status());
-    return std::make_unique<Tokenizer>(std::move(*vocabulary));
-}
 
 py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     const size_t size = tokens.size();
@@ -128,10 +105,6 @@ py::dict ordinary_tokens(const Tokenizer& tokenizer) {
 std::unique_ptr<Tokenizer> parse(const py::bytes& blob) {
     const Bytes bytes = bytes_of(blob);
     return make_tokenizer(without_gil([&] { return Vocabulary::parse(bytes); }));
-}
-
-size_t num_threads_or_default(std::optional<size_t> num_threads) {
-    return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
 }
 
 void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
@@ -402,47 +375,6 @@ py::list added_tokens(const Tokenizer& tokenizer) {
     return rows;
 }
 
-// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
-class Trainer {
-  public:
-    explicit Trainer(std::string_view pattern) : pattern_(parse_pattern(pattern)) {}
-
-    void add_texts(const py::sequence& texts, std::optional<size_t> num_threads) {
-        const std::vector<TextView> views = views_of(texts);
-        const std::vector<Bytes> bytes = bytes_of(views);
-        without_gil([&] {
-            counts_.add(bpe::count_pretokens(bytes, pattern_, num_threads_or_default(num_threads)));
-            return 0;
-        });
-    }
-
-    // The vocabulary of up to num_merges merges: bytes 0 to 255, merges from 256 on, then the special tokens.
-    std::unique_ptr<Tokenizer> train(size_t num_merges, const std::vector<std::string>& specials,
-                                     const std::function<void(size_t)>& progress) const {
-        const auto locked_progress = [&](size_t done) {
-            const py::gil_scoped_acquire locked;
-            progress(done);
-        };
-        return make_tokenizer(without_gil([&] {
-            bpe::VocabularySpec spec;
-            spec.pattern = pattern_;
-            spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
-            spec.tokens = bpe::tokens_of_merges(spec.merges);
-            for (const std::string& text : specials) {
-                spec.added_tokens.push_back(
-                    {text, static_cast<TokenId>(spec.tokens.size() + spec.added_tokens.size())});
-            }
-            return Vocabulary::make(std::move(spec));
-        }));
-    }
-
-    size_t num_distinct() const { return counts_.size(); }
-
-  private:
-    pretokenizer::Pattern pattern_;
-    bpe::PretokenCounts counts_;
-};
-
 }  // namespace
 
 void bind_bpe(py::module_& m) {
@@ -523,11 +455,7 @@ void bind_bpe(py::module_& m) {
             return ids;
         });
     sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));
-    py::class_<Trainer>(sub, "Trainer")
-        .def(py::init<std::string_view>(), py::arg("pattern"))
-        .def("add_texts", &Trainer::add_texts, py::arg("texts"), py::arg("num_threads"))
-        .def("train", &Trainer::train, py::arg("num_merges"), py::arg("special_tokens"), py::arg("progress"))
-        .def_property_readonly("num_distinct", &Trainer::num_distinct);
+    bind_trainer(sub);
 }
 
 }  // namespace fastcompress::bindings

@@ -32,6 +32,15 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     return vocabulary;
 }
 
+VocabularySpec Vocabulary::spec() const {
+    VocabularySpec spec = spec_;
+    spec.tokens.resize(size());
+    for (TokenId id = 0; id < size(); ++id) {
+        if (!is_added_[id]) spec.tokens[id] = as_chars(token_bytes(id));
+    }
+    return spec;
+}
+
 // Moves the tokens' bytes, special ones too, into one arena.
 std::optional<Status> Vocabulary::lay_out_tokens() {
     std::vector<std::string>& tokens = spec_.tokens;

@@ -101,6 +101,11 @@ class Vocabulary {
 #endif
     }
 
+    // What make() was given, special tokens sorted.
+    VocabularySpec spec() const;
+    MergeOrder order() const {
+        return spec_.order;
+    }
     pretokenizer::Pattern pattern() const {
         return spec_.pattern;
     }
@@ -110,7 +115,6 @@ class Vocabulary {
     const std::vector<AddedToken>& added_tokens() const {
         return spec_.added_tokens;
     }
-    MergeOrder order() const {
         return spec_.order;
     }
     bool ignore_merges() const {

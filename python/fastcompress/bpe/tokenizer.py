@@ -16,12 +16,13 @@ import numpy.typing as npt
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
 from fastcompress.bpe.arguments import Text, Tokens, check_dropout, check_threads, checked_special_ids, readable_ids
+from fastcompress.bpe.counts import PretokenCounts, Source
 from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
 from fastcompress.bpe.huggingface import document_of, vocabulary_of
 from fastcompress.bpe.offsets import TokenOffsets
 from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
-from fastcompress.bpe.training import train_vocabulary
+from fastcompress.bpe.training import TieBreak, train_vocabulary
 from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 from fastcompress.formats.rank_file import naming_file, read_published_ranks
@@ -44,35 +45,78 @@ class BPE:
     @classmethod
     def train(
         cls,
-        source: Text | Iterable[Text],
+        source: Source | PretokenCounts,
         *,
         vocab_size: int,
-        pattern: str = "cl100k",
+        pattern: str | None = None,
         special_tokens: Sequence[str] = (),
+        tie_break: TieBreak = "lowest_id",
+        min_frequency: int = 1,
+        max_token_length: int | None = None,
+        initial_alphabet: bytes | None = None,
+        continue_from: BPE | None = None,
         num_threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        temporary_folder: str | os.PathLike[str] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> BPE:
-        """Learns a vocabulary of exactly ``vocab_size`` ids: 256 bytes, then merges, then the special tokens.
+        """Learns a vocabulary of exactly ``vocab_size`` ids: bytes, merges and special tokens.
 
-        source: one text or an iterable of texts, streamed; memory is bounded by the distinct pretokens (and one batch).
-        pattern: a name of `fastcompress.pretokenizer.PATTERNS`; merges never cross its pretokens.
-        num_threads: for counting pretokens, a text a thread at a time; None: all cores. It never changes the result.
-        on_progress: called with (merges done, merges wanted) now and then.
+        source: a text, a file (`pathlib.Path`, one text), an iterable of them, streamed, or `PretokenCounts`.
+        pattern: a name of `fastcompress.pretokenizer.PATTERNS`; merges never cross its pretokens. None: that of the
+        counts or of ``continue_from``, else ``cl100k``.
+        tie_break: which of equally frequent pairs is merged first. ``lowest_id``: the smaller (left id, right id),
+        where ids are 256 bytes, then merges, then special tokens. ``huggingface``: the merges and ids of the library
+        ``tokenizers``: special tokens, bytes in the order of its byte-level alphabet, merges; also a merge that spells
+        an older token becomes that token.
+        min_frequency: pairs that occur less often are not merged. max_token_length: no merge makes more bytes
+        (``huggingface``: it makes fewer, or two, as there). With either, the vocabulary may come out smaller.
+        initial_alphabet: with ``huggingface``, the bytes that get ids even if no text holds them; None: all. Bytes
+        that no text holds and that are not in it get ids from ``vocab_size`` on, since every text can be encoded.
+        continue_from: a tokenizer with merges; its ids and merges stay, and ``vocab_size`` counts them. New merges
+        come after its last id, new special tokens after them.
+        num_threads: for counting pretokens; None: all cores. max_memory_bytes, temporary_folder: for counting, see
+        `PretokenCounts`. They never change the result. Merging takes memory in proportion to the distinct pretokens:
+        8 to 12 bytes a byte of them.
+        on_progress: called with (tokens made, tokens wanted) now and then.
 
-        Each step merges the pair that occurs most often; of equally frequent pairs the one with the smaller (left id,
-        right id). The result depends on the multiset of texts only. Raises ConfigError for a bad setting and DataError
-        when the texts hold fewer distinct pairs than asked for. Source: Sennrich, Haddow and Birch, 2016.
+        Each step merges the pair that occurs most often. The result depends on the multiset of texts only. Raises
+        ConfigError for a bad setting and DataError when the texts hold fewer distinct pairs than asked for. Source:
+        Sennrich, Haddow and Birch, 2016.
         """
+        if continue_from is not None and not isinstance(continue_from, BPE):
+            raise TypeError(f"continue_from must be a BPE, not {type(continue_from).__name__}")
         return cls(
             train_vocabulary(
                 source,
                 vocab_size=vocab_size,
                 pattern=pattern,
                 special_tokens=special_tokens,
+                tie_break=tie_break,
+                min_frequency=min_frequency,
+                max_token_length=max_token_length,
+                initial_alphabet=initial_alphabet,
+                continue_from=None if continue_from is None else continue_from._core,
                 num_threads=num_threads,
+                max_memory_bytes=max_memory_bytes,
+                temporary_folder=temporary_folder,
                 on_progress=on_progress,
             )
         )
+
+    @staticmethod
+    def count_pretokens(
+        source: Source,
+        *,
+        pattern: str = "cl100k",
+        num_threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        temporary_folder: str | os.PathLike[str] | None = None,
+    ) -> PretokenCounts:
+        """What `train` learns from: how often each pretoken occurs. Tables of parts of a corpus add up; see there."""
+        counts = PretokenCounts(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
+        counts.add(source, num_threads=num_threads)
+        return counts
 
     @classmethod
     def from_tiktoken(

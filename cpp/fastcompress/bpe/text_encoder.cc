@@ -42,8 +42,8 @@ size_t TextEncoder::max_text_bytes() const {
 
 std::vector<Treatment> TextEncoder::treatments(std::span<const uint8_t> allowed) const {
     const auto& tokens = vocabulary_.added_tokens();
-    // tiktoken, which knows special tokens only, seeks the allowed ones; `tokenizers` seeks all, and takes those that are
-    // not allowed for text. They differ in texts where one token overlaps another.
+    // tiktoken, which knows special tokens only, seeks the allowed ones; `tokenizers` seeks all, and takes those that
+    // are not allowed for text. They differ in texts where one token overlaps another.
     std::vector<Treatment> treatments(tokens.size(), has_ordinary_tokens_ ? Treatment::kText : Treatment::kIgnored);
     for (size_t i = 0; i < tokens.size(); ++i) {
         const bool is_allowed = !allowed.empty() && allowed[i] != 0;

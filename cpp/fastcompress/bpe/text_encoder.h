@@ -44,7 +44,7 @@ class TextEncoder {
   private:
     const Vocabulary& vocabulary_;
     bool is_plain_;
-    bool has_ordinary_tokens_;  // added tokens that are not special
+    std::vector<Treatment> without_special_;  // what becomes of each added token if no special one is allowed
     AddedTokenMatcher raw_;
     AddedTokenMatcher normalized_;
 };

@@ -22,7 +22,7 @@ Vocabulary ranked(std::vector<std::string> tokens) {
     spec.order = MergeOrder::kRanks;
     spec.pattern = pretokenizer::Pattern::kNone;
     spec.tokens = std::move(tokens);
-    spec.special_tokens = {{"<|b|>", 400}, {"<|a|>", 300}, {"<|also a|>", 300}};
+    spec.added_tokens = {{"<|b|>", 400}, {"<|a|>", 300}, {"<|also a|>", 300}};
     return std::move(*Vocabulary::make(std::move(spec)));
 }
 

@@ -122,7 +122,8 @@ def test_wrong_usage_is_one_line_and_code_2():
 
 def test_errors_are_one_line_unless_a_traceback_is_wanted():
     command = ["decode", "--codec", "no/such/file"]
-    assert error_of(*command) == "no/such/file: no such codec file; name a codec.json, a saved BPE vocabulary, or byte"
+    remedy = "name a codec.json, a saved BPE vocabulary, a tokenizer.json, or byte"
+    assert error_of(*command) == f"no/such/file: no such codec file; {remedy}"
     for args in ([*command, "--traceback"], ["--traceback", *command]):
         stderr = run(*args, code=1).stderr
         assert stderr.startswith("Traceback")

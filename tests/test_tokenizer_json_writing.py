@@ -71,6 +71,17 @@ def test_rank_vocabularies(tmp_path: Path) -> None:
         assert reference.encode("a<|end|>").ids == [97, 400]
 
 
+@pytest.mark.parametrize("pattern", [r"\p{L}+|\p{N}{1,2}+|\s+$", r"^a|[$+]+|\w|\s++$|\s+(?!\S)|\s"])
+def test_patterns_without_a_name(pattern: str, tmp_path: Path) -> None:
+    """What stands between the matches is dropped there as here."""
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"th": 256, b"the": 257, b"  ": 258}
+    tok = BPE.from_ranks(ranks, pattern=pattern)
+    tok.to_huggingface(tmp_path / "tokenizer.json")
+    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in [*random_texts(300, 13), "a $+ 12345  \n a", "a\n\n"]:
+        assert reference.encode(text).ids == tok.encode(text), text
+
+
 def test_the_left_one_of_two_pairs_that_overlap_comes_first() -> None:
     ids = {b"a": 0, b"b": 1, b"ab": 2, b"ba": 3, b"aba": 4}
     assert merges_of_ranks(ids) == [(0, 1), (1, 0), (2, 0), (0, 3)]  # ab|a before a|ba: in ab a ba, the left one

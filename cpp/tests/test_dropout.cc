@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "fastcompress/bpe/decoder.h"
 #include "fastcompress/bpe/dropout.h"
 #include "fastcompress/bpe/trainer.h"
 

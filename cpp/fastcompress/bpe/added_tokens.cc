@@ -87,8 +87,8 @@ uint32_t AddedTokenMatcher::child(uint32_t node, uint8_t byte) const {
     return parent.first_child + static_cast<uint32_t>(found - children.begin());
 }
 
-// Goes on to the first position whose two bytes begin a token, or to where less than a block is left. By blocks, in loops
-// that compilers turn into vector code.
+// Goes on to the first position whose two bytes begin a token, or to where less than a block is left. By blocks, in
+// loops that compilers turn into vector code.
 size_t AddedTokenMatcher::skip_blocks(Bytes text, size_t begin) const {
     constexpr size_t kBlock = 64;
     size_t i = begin;

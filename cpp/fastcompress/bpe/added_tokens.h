@@ -1,10 +1,10 @@
-// Tokens that stand beside the merges: their texts are sought in a text before it is cut into pretokens. Special tokens are
-// the best known of them.
+// Tokens that stand beside the merges: their texts are sought in a text before it is cut into pretokens. Special
+// tokens are the best known of them.
 //
-// The semantics are those of `tokenizers` 0.23 (its "added tokens"): of the tokens that occur, the leftmost is taken, of
-// those that begin at one place the longest; then the search goes on behind it. A match of a single_word token beside a
-// word character is ordinary text, and so is that of a special token that the caller does not allow. Tokens not
-// `normalized` are sought in the text as it is, the others afterwards in the normalized rest.
+// The semantics are those of `tokenizers` 0.23 (its "added tokens"): of the tokens that occur, the leftmost is taken,
+// of those that begin at one place the longest; then the search goes on behind it. A match of a single_word token
+// beside a word character is ordinary text, and so is that of a special token that the caller does not allow. Tokens
+// not `normalized` are sought in the text as it is, the others afterwards in the normalized rest.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ class AddedTokenMatcher {
         size_t end;
         uint32_t pattern;  // index into patterns()
     };
-    // The leftmost longest occurrence from `begin` on of a token that is not kIgnored. O(text.size() - begin), times the
-    // length of the longest token in the worst case.
+    // The leftmost longest occurrence from `begin` on of a token that is not kIgnored. O(text.size() - begin), times
+    // the length of the longest token in the worst case.
     Match find(Bytes text, size_t begin, std::span<const Treatment> treatments) const;
 
     const std::vector<Pattern>& patterns() const { return patterns_; }

@@ -28,11 +28,16 @@ bool is_sought_always(const AddedToken& token) {
 }  // namespace
 
 TextEncoder::TextEncoder(const Vocabulary& vocabulary)
-    : vocabulary_(vocabulary),
-      has_ordinary_tokens_(std::ranges::any_of(vocabulary.added_tokens(), is_sought_always)),
-      raw_(make_matcher(vocabulary, false)),
-      normalized_(make_matcher(vocabulary, true)) {
-    is_plain_ = !has_ordinary_tokens_ && !vocabulary.prefix_space() && vocabulary.normalizer() == Normalizer::kNone;
+    : vocabulary_(vocabulary), raw_(make_matcher(vocabulary, false)), normalized_(make_matcher(vocabulary, true)) {
+    const auto& tokens = vocabulary.added_tokens();
+    const bool has_ordinary_tokens = std::ranges::any_of(tokens, is_sought_always);
+    is_plain_ = !has_ordinary_tokens && !vocabulary.prefix_space() && vocabulary.normalizer() == Normalizer::kNone;
+    // tiktoken, which knows special tokens only, seeks the allowed ones; `tokenizers` seeks all, and takes those that
+    // are not allowed for text. They differ in texts where one token overlaps another.
+    without_special_.assign(tokens.size(), has_ordinary_tokens ? Treatment::kText : Treatment::kIgnored);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        if (is_sought_always(tokens[i])) without_special_[i] = Treatment::kToken;
+    }
 }
 
 size_t TextEncoder::max_text_bytes() const {
@@ -41,13 +46,9 @@ size_t TextEncoder::max_text_bytes() const {
 }
 
 std::vector<Treatment> TextEncoder::treatments(std::span<const uint8_t> allowed) const {
-    const auto& tokens = vocabulary_.added_tokens();
-    // tiktoken, which knows special tokens only, seeks the allowed ones; `tokenizers` seeks all, and takes those that are
-    // not allowed for text. They differ in texts where one token overlaps another.
-    std::vector<Treatment> treatments(tokens.size(), has_ordinary_tokens_ ? Treatment::kText : Treatment::kIgnored);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        const bool is_allowed = !allowed.empty() && allowed[i] != 0;
-        if (is_allowed || is_sought_always(tokens[i])) treatments[i] = Treatment::kToken;
+    std::vector<Treatment> treatments = without_special_;
+    for (size_t i = 0; i < allowed.size(); ++i) {
+        if (allowed[i] != 0) treatments[i] = Treatment::kToken;
     }
     return treatments;
 }

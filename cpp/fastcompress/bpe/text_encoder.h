@@ -1,6 +1,6 @@
 // Encoding a whole text: added tokens are cut out, the rest is normalized and encoded. The order of events is that of
-// `tokenizers`: added tokens that are not `normalized`, normalization of each stretch between them, the other added tokens,
-// a space before each stretch that has none (where the vocabulary wants one), pretokens, merges.
+// `tokenizers`: added tokens that are not `normalized`, normalization of each stretch between them, the other added
+// tokens, a space before each stretch that has none (where the vocabulary wants one), pretokens, merges.
 #pragma once
 
 #include <optional>
@@ -32,8 +32,8 @@ class TextEncoder {
     };
     std::optional<Occurrence> find_special(Bytes text, std::span<const uint8_t> wanted) const;
 
-    // Calls on_text(Bytes) for every stretch of ordinary text, as it is to be cut into pretokens (the bytes are valid during
-    // the call), and on_token(TokenId) for every added token.
+    // Calls on_text(Bytes) for every stretch of ordinary text, as it is to be cut into pretokens (the bytes are valid
+    // during the call), and on_token(TokenId) for every added token.
     template <class OnText, class OnToken>
     void for_each_segment(Bytes text, std::span<const Treatment> treatments, const OnText& on_text,
                           const OnToken& on_token) const;
@@ -44,7 +44,7 @@ class TextEncoder {
   private:
     const Vocabulary& vocabulary_;
     bool is_plain_;
-    bool has_ordinary_tokens_;  // added tokens that are not special
+    std::vector<Treatment> without_special_;  // what becomes of each added token if no special one is allowed
     AddedTokenMatcher raw_;
     AddedTokenMatcher normalized_;
 };

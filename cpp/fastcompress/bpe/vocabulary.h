@@ -8,10 +8,10 @@
 //            reach it.
 // Both become one table from pairs of ids to (rank, result), so there is one encoder.
 //
-// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded), except that with a list of
-// merges the 13 bytes that never occur in UTF-8 may be missing: they encode as U+FFFD does, which then is a token. The bytes
-// of a merge's result are those of its left and right token; added tokens (added_tokens.h) take no part in merges. A
-// Vocabulary is immutable: any number of threads may share it.
+// Invariants: each of the 256 single bytes is a token (so every byte string can be encoded), except that with a list
+// of merges the 13 bytes that never occur in UTF-8 may be missing: they encode as U+FFFD does, which then is a token.
+// The bytes of a merge's result are those of its left and right token; added tokens (added_tokens.h) take no part in
+// merges. A Vocabulary is immutable: any number of threads may share it.
 #pragma once
 
 #include <array>
@@ -49,13 +49,14 @@ struct VocabularySpec {
     pretokenizer::Pattern pattern = pretokenizer::Pattern::kCl100k;
     std::vector<std::string> tokens;  // by id; empty where the id is unused or an added token's alone
     std::vector<Merge> merges;        // in rank order; empty for kRanks
-    std::vector<AddedToken>
-        added_tokens;            // in any order, kept sorted by id; of several texts with one id it spells the first
+    // In any order; a Vocabulary keeps them sorted by id. Of several texts with one id it spells the first.
+    std::vector<AddedToken> added_tokens;
     bool ignore_merges = false;  // for kMerges: a pretoken that is a token is that token, as for kRanks
     bool prefix_space = false;   // a stretch of text that does not begin with a space gets one
     Normalizer normalizer = Normalizer::kNone;
-    std::string
-        custom_pattern;    // if not empty, how a caller cuts texts into pretokens, in words the core does not read
+    // If not empty, how callers cut texts into pretokens, in words that the core does not read; `pattern` plays no
+    // part.
+    std::string custom_pattern;
     std::string metadata;  // UTF-8 kept for others; it decides nothing
 };
 
@@ -71,8 +72,8 @@ class Vocabulary {
     // a token.
     static Result<Vocabulary> make(VocabularySpec spec);
 
-    // FORMAT.md. parse(serialize()) is the same vocabulary; the last 32 bytes are the SHA-256 of the rest. Version 1 if that
-    // can express the vocabulary, so that fingerprints stay what they were.
+    // FORMAT.md. parse(serialize()) is the same vocabulary; the last 32 bytes are the SHA-256 of the rest. Version 1
+    // if that can express the vocabulary, so that fingerprints stay what they were.
     std::vector<uint8_t> serialize() const;
     static Result<Vocabulary> parse(Bytes blob);
 

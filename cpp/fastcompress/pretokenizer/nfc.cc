@@ -116,7 +116,8 @@ struct Stretch {
     size_t end;
 };
 
-// The first such stretch from `begin` on, where a starter that stays begins; {text.size(), text.size()} if there is none.
+// The first such stretch from `begin` on, where a starter that stays begins; {text.size(), text.size()} if there is
+// none.
 Stretch next_stretch(Bytes text, size_t begin) {
     size_t starter = begin;
     uint32_t last_class = 0;
@@ -149,7 +150,8 @@ Stretch next_stretch(Bytes text, size_t begin) {
 void append_nfc(Bytes stretch, std::vector<Letter>& letters, std::vector<uint8_t>& out) {
     letters.clear();
     size_t i = 0;
-    // Only the first character can be a stray byte (it is a starter that stays): it is copied, and composes with nothing.
+    // Only the first character can be a stray byte (it is a starter that stays): it is copied, and composes with
+    // nothing.
     if (decode_utf8(stretch.data(), 0, stretch.size()).value == kInvalidCodePoint) out.push_back(stretch[i++]);
     while (i < stretch.size()) {
         const DecodedCodePoint c = decode_utf8(stretch.data(), i, stretch.size());

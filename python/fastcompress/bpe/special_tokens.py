@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from fastcompress._core import bpe as _core
 from fastcompress.bpe.arguments import Text, check_texts
@@ -35,6 +35,7 @@ class SpecialTokens:
             if not flags & NEVER_MATCHED
         ]
         self._mask = functools.lru_cache(maxsize=64)(self._make_mask)
+        self._all = self._make_mask(self.texts)
 
     @property
     def any_loses_text(self) -> bool:
@@ -49,16 +50,20 @@ class SpecialTokens:
         """The allowed special tokens, as the core takes them, after refusing a text that holds a disallowed one."""
         if not isinstance(text, str | bytes | bytearray | memoryview):
             raise TypeError(f"expected str or bytes, not {type(text).__name__}")
-        known = self.texts
-        if not known and disallowed in ("all", ()):
-            return b""
         if allowed != "all":
             check_texts(allowed, "allowed_special")
         if disallowed != "all":
             check_texts(disallowed, "disallowed_special")
-        allowed_set = known if allowed == "all" else frozenset(allowed) & known
-        self._refuse(text, known - allowed_set if disallowed == "all" else frozenset(disallowed))
-        return self._mask(allowed_set)
+        if disallowed == "all" and not allowed:  # what most calls say, without a look at every special token
+            if occurrence := self._all and self._core.find_special(text, self._all):
+                self._raise(text, *occurrence)
+            return b""
+        allowed_mask = self._all if allowed == "all" else self._mask(frozenset(allowed) & self.texts)
+        if disallowed != "all":
+            self._refuse(text, frozenset(disallowed))
+        elif allowed != "all":
+            self._refuse(text, self.texts - frozenset(allowed))
+        return allowed_mask
 
     def _refuse(self, text: Text, disallowed: frozenset[str]) -> None:
         found: list[tuple[int, str]] = []
@@ -67,9 +72,11 @@ class SpecialTokens:
             found += [occurrence] if occurrence else []
         if (others := disallowed - self.texts) and (match := _pattern_of(others).search(utf8(text))):
             found.append((match.start(), match.group().decode("utf-8")))
-        if not found:
-            return
-        offset, token = min(found)
+        if found:
+            self._raise(text, *min(found))
+
+    @staticmethod
+    def _raise(text: Text, offset: int, token: str) -> NoReturn:
         if isinstance(text, str):
             offset = len(utf8(text)[:offset].decode("utf-8", "ignore"))
         raise DataError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -57,6 +56,8 @@ class PretokenCounts:
             raise ConfigError(f"max_memory_bytes={max_memory_bytes} is out of range: give at least 1, or None")
         folder = ""
         if max_memory_bytes is not None:
+            import tempfile  # here, since importing it takes longer than most programs need
+
             folder = tempfile.mkdtemp(prefix="fastcompress-counts-", dir=temporary_folder)
             weakref.finalize(self, _remove_folder, folder, os.getpid())
         self._core = _core.PretokenCounts(pattern, max_memory_bytes, os.fsencode(folder))

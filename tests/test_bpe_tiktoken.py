@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import random
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import tiktoken
 from fastcompress import BPE
 from fastcompress.formats.rank_file import read_rank_file
 from fastcompress.pretokenizer import PATTERNS
+from tests.random_text import CODE_POINTS, random_strings
 
 VOCABULARIES = {
     "r50k_base": "r50k",
@@ -94,6 +96,28 @@ def test_ids_equal_tiktokens(
                     pytest.fail(
                         f"{name}: document {i} of {corpus} has other ids than tiktoken's: {texts[i][:200]!r} ..."
                     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_a_million_random_strings(
+    name: str, data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]
+) -> None:
+    """Half of their pieces reach for the rules of the patterns, half are snippets of real text and any code points."""
+    tok, reference = tokenizers[name]
+    draw = random.Random(name)
+    real = "\n".join(text for corpus in CORPORA if "val" in corpus for text in read_texts(data_directory / corpus))
+    begins = (draw.randrange(len(real)) for _ in range(300_000))
+    alphabet = [real[begin : begin + draw.randrange(1, 20)] for begin in begins] + draw.sample(CODE_POINTS, 100_000)
+    for seed in range(20):
+        texts = random_strings(alphabet, 50_000, seed, share=0.5)
+        expected = reference.encode_ordinary_batch(texts, num_threads=2)
+        tokens, offsets = tok.encode_batch_to_numpy(texts, disallowed_special=())
+        if np.array_equal(tokens, np.concatenate([np.array(ids, np.uint32) for ids in expected])):
+            assert np.array_equal(np.diff(offsets.astype(np.int64)), [len(ids) for ids in expected])
+            continue
+        wrong = next(text for text, ids in zip(texts, expected, strict=True) if tok.encode_ordinary(text) != ids)
+        pytest.fail(f"{name}: other ids than tiktoken's for {wrong!r}")
 
 
 def test_golden_ids(data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]) -> None:

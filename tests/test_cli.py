@@ -194,6 +194,26 @@ def test_train_tokenizer_then_encode_then_decode(text_file, tmp_path):
         assert run("decode", "--codec", tmp_path / name, stdin=ids.encode()).stdout_bytes == TEXT.encode()
 
 
+def test_train_tokenizer_by_other_rules_and_from_another(text_file, tmp_path):
+    from fastcompress import BPE
+
+    def train(*options: object) -> BPE:
+        run("train-tokenizer", text_file, *options, "-o", tmp_path / "made.bpe")
+        return BPE.load(tmp_path / "made.bpe")
+
+    base = train("--vocab-size", 280, "--pattern", "gpt2", "--max-memory", 1)
+    assert base == BPE.train(TEXT, vocab_size=280, pattern="gpt2")
+    base.save(tmp_path / "base.bpe")
+    more = train("--vocab-size", 290, "--continue-from", tmp_path / "base.bpe")
+    assert more == BPE.train(TEXT, vocab_size=290, pattern="gpt2")
+    theirs = train("--vocab-size", 280, "--tie-break", "huggingface", "--min-frequency", 2, "--max-token-length", 4)
+    assert theirs == BPE.train(TEXT, vocab_size=280, tie_break="huggingface", max_token_length=4)
+    assert "pattern: 'cl100k', continue_from: 'gpt2'" in error_of(
+        "train-tokenizer", text_file, "--vocab-size", 290, "--pattern", "cl100k",
+        "--continue-from", tmp_path / "base.bpe", "-o", tmp_path / "x",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("codec", ["byte", "char", "bpe-300"])
 def test_a_corpus_becomes_shards_and_comes_back(text_file, tmp_path, codec):
     out = tmp_path / "shards"

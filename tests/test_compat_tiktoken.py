@@ -468,7 +468,18 @@ def test_known_regular_expressions_have_a_scanner(pat_str: str) -> None:
         assert split(text, tokenizer.pattern) == [match.group().encode() for match in compiled.finditer(text)], text
 
 
-@pytest.mark.parametrize("pat_str", [r"\w+|\W", r"[a-z]{2}", r"\s+$|.|\n", r"(?i:LL|ab)|[^\s]+?(?=b)|\S", r".*?c"])
+WITHOUT_HAN = r"[\p{L}\p{M}&&[^\p{Han}]]"
+OTHERS = [
+    r"\w+|\W",
+    r"[a-z]{2}",
+    r"\s+$|.|\n",
+    r"(?i:LL|ab)|[^\s]+?(?=b)|\S",
+    r".*?c",
+    rf"[\p{{Han}}]+|[^\r\n\p{{L}}]?{WITHOUT_HAN}*{WITHOUT_HAN}|\p{{N}}{{1,3}}|[a-z&&[b-d]]|\s",  # in Kimi's manner
+]
+
+
+@pytest.mark.parametrize("pat_str", OTHERS)
 def test_other_regular_expressions(pat_str: str) -> None:
     """They may leave text out, which tiktoken drops."""
     ours, theirs = toy(compat, pat_str=pat_str), toy(tiktoken, pat_str=pat_str)

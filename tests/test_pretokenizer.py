@@ -13,10 +13,10 @@ import tiktoken
 from fastcompress import pretokenizer
 from fastcompress.errors import ConfigError
 from fastcompress.pretokenizer import PATTERNS
+from tests.random_text import CODE_POINTS, random_strings
 from tests.reference import bpe as oracle
 
 REGEX_PATTERNS = [name for name, pattern in PATTERNS.items() if pattern]
-CODE_POINTS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 CLASSES = [r"[\p{Lu}\p{Lt}]", r"\p{Ll}", r"[\p{Lm}\p{Lo}]", r"\p{M}", r"\p{N}", r"[\p{P}\p{S}]", r"\s"]
 HAN_AND_KANA = {chr(c) for c in [*range(0x3040, 0x3100), *range(0x4E00, 0x9FA6)]}  # as DeepSeek spells them
 CONTEXTS = [
@@ -30,7 +30,6 @@ CONTEXTS = [
     "\x01{0}\u3097{0}",
     "{0}x{0} \u0301",
 ]
-CONTRACTION_LETTERS = "sdmtlvreSDMTLVRE\u017f"
 
 
 def matches_in_tiktoken(char_class: str, text: str) -> set[str]:
@@ -133,25 +132,6 @@ def test_classes_of_every_code_point_are_those_of_tiktokens_engine() -> None:
     assert joins("か", "deepseek-v3") == words & HAN_AND_KANA
     assert joins("€", "deepseek-v3") == punctuation - HAN_AND_KANA | {"\r", "\n"}
     assert joins("・", "deepseek-v3") == punctuation & HAN_AND_KANA
-
-
-def random_strings(alphabet: list[str], count: int, seed: int) -> list[str]:
-    """Short strings in which runs, contractions and white space are common."""
-    draw = random.Random(seed)
-    common = [*"aB  \n\r\t1'!/\u0301\u00aa\u01c5é中\u0085\u001cか・\u3097\u3099゛龥€_\ue000\x00½٣\u3000"]
-    strings = []
-    for _ in range(count):
-        pieces = []
-        for _ in range(draw.randrange(1, 12)):
-            kind = draw.random()
-            if kind < 0.7:
-                pieces.append(draw.choice(common) * draw.choice([1, 1, 1, 2, 3]))
-            elif kind < 0.85:
-                pieces.append("'" + draw.choice(CONTRACTION_LETTERS) + draw.choice(["", *CONTRACTION_LETTERS]))
-            else:
-                pieces.append(draw.choice(alphabet))
-        strings.append("".join(pieces))
-    return strings
 
 
 @pytest.mark.parametrize("pattern", REGEX_PATTERNS)

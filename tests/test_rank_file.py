@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from fastcompress import BPE
 from fastcompress._core import bpe as core
 from fastcompress.errors import ConfigError, FormatError
-from fastcompress.formats.rank_file import read_rank_file
+from fastcompress.formats.rank_file import MAX_IDS, read_rank_file
 
 BYTES = [bytes([byte]) for byte in range(256)]
 
@@ -28,7 +29,7 @@ def read_by_the_book(content: bytes) -> dict[bytes, int]:
         if line.strip():
             encoded, digits = line.split()
             token, rank = base64.b64decode(encoded, validate=True), int(digits)
-            if not token or not digits.isdigit() or token in ranks or rank in ranks.values() or rank >= 1 << 24:
+            if not token or not digits.isdigit() or token in ranks or rank in ranks.values() or rank >= MAX_IDS:
                 raise ValueError
             ranks[token] = rank
     if not ranks:
@@ -47,8 +48,8 @@ lines = st.one_of(
 
 
 @given(content=st.lists(lines, max_size=6).map(b"\n".join))
-@example(content=b"YQ== 16777215\n")
-@example(content=b"YQ== 16777216\n")
+@example(content=b"YQ== %d\n" % (MAX_IDS - 1))
+@example(content=b"YQ== %d\n" % MAX_IDS)
 @settings(max_examples=800, deadline=None)
 def test_reading_equals_the_reader_in_python(content: bytes) -> None:
     try:
@@ -72,7 +73,7 @@ def test_reading_equals_the_reader_in_python(content: bytes) -> None:
         (b"YQ== 0\n\nYg==\n", "line 3: expected 'base64 rank'; is this a .tiktoken file"),
         (b"YQ== 0\nYg== 0\n", "line 2: the rank 0 stands on an earlier line too"),
         (b"YQ== 0\nYg== 1\r\nYQ== 2\n", "line 3: the token of rank 2 stands on an earlier line too"),
-        (b"YQ== 16777216\n", r"line 1: the token is empty or its rank is not in \[0, 16777216\)"),
+        (b"YQ== %d\n" % MAX_IDS, rf"line 1: the token is empty or its rank is not in \[0, {MAX_IDS}\)"),
         (b"\x89FCBPE\r\n", "line 1: expected"),
     ],
 )
@@ -188,3 +189,14 @@ def test_a_trained_vocabulary_for_tiktoken(tmp_path: Path) -> None:
     ranks = read_rank_file(tmp_path / "x.tiktoken")
     theirs = tiktoken.Encoding("x", pat_str=PATTERNS["cl100k"], mergeable_ranks=ranks, special_tokens={})
     assert tok.encode(text) == theirs.encode(text)
+
+
+@pytest.mark.parametrize("option", ["nfc", "prefix_space"])
+def test_what_happens_before_merging_is_not_in_a_rank_file(option: str, tmp_path: Path) -> None:
+    options = {"nfc": False, "prefix_space": False, "ignore_merges": False, option: True}
+    merges = np.zeros((0, 3), np.uint32)
+    tok = BPE(
+        core.Tokenizer.from_merges(tokens=BYTES, merges=merges, pattern="none", added_tokens=[], metadata="", **options)
+    )
+    with pytest.raises(ConfigError, match="changes text before it merges"):
+        tok.to_tiktoken(tmp_path / "x.tiktoken")

@@ -9,6 +9,7 @@ void raise(const Status& status) {
         case StatusCode::kInvalidData: name = "DataError"; break;
         case StatusCode::kUnknownToken: name = "UnknownTokenError"; break;
         case StatusCode::kMalformed: name = "FormatError"; break;
+        case StatusCode::kFile: name = "OutputError"; break;
     }
     const py::object type = py::module_::import("fastcompress.errors").attr(name);
     py::set_error(type, status.message.c_str());

@@ -1,18 +1,12 @@
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "bind.h"
+#include "bind_bpe.h"
 #include "decoding.h"
 #include "fastcompress/bpe/dropout.h"
-#include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/rank_file.h"
-#include "fastcompress/bpe/text_encoder.h"
-#include "fastcompress/bpe/trainer.h"
-#include "fastcompress/bpe/vocabulary.h"
-#include "fastcompress/common/parallel.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -21,19 +15,6 @@ using bpe::Merge;
 using bpe::TokenId;
 using bpe::Vocabulary;
 using Specials = std::vector<std::pair<std::string, TokenId>>;
-
-// A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
-struct Tokenizer {
-    explicit Tokenizer(Vocabulary v) : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary) {}
-    Vocabulary vocabulary;
-    bpe::EncoderPool pool;
-    bpe::TextEncoder text_encoder;
-};
-
-std::unique_ptr<Tokenizer> make_tokenizer(Result<Vocabulary> vocabulary) {
-    if (!vocabulary.ok()) raise(vocabulary.status());
-    return std::make_unique<Tokenizer>(std::move(*vocabulary));
-}
 
 py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     const size_t size = tokens.size();
@@ -126,10 +107,6 @@ std::unique_ptr<Tokenizer> parse(const py::bytes& blob) {
     return make_tokenizer(without_gil([&] { return Vocabulary::parse(bytes); }));
 }
 
-size_t num_threads_or_default(std::optional<size_t> num_threads) {
-    return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
-}
-
 void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
     if (text.size() > max_bytes) {
         raise(invalid_argument("a text of " + std::to_string(text.size()) +
@@ -167,27 +144,44 @@ void check_named_pattern(const Tokenizer& tokenizer) {
     }
 }
 
-// The function that encodes a text, for vocabularies with a named pattern.
-bpe::EncodeText encoder_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+// How a text is encoded, for vocabularies with a named pattern.
+bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
     check_named_pattern(tokenizer);
     if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
-        return [](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); };
+        const bool has_pretokens = tokenizer.vocabulary.pattern() != pretokenizer::Pattern::kNone;
+        return {[](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); },
+                has_pretokens};
     }
-    return [&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
-                                                                        bpe::TokenBuffer& out) {
+    return {[&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
+                                                                         bpe::TokenBuffer& out) {
         tokenizer.text_encoder.encode(text, treatments, encoder, out);
-    };
+    }};
 }
 
-py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
+bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                             std::optional<size_t> num_threads) {
+    constexpr size_t kManyBytes = size_t{1} << 20;  // less is not worth starting threads, unless they are asked for
     const TextView view(text);
-    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
-    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
-    return to_token_array(without_gil([&] {
-        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encode_text(encoder, view.bytes(), tokens); });
+    const Bytes bytes = view.bytes();
+    check_size(bytes, tokenizer.text_encoder.max_text_bytes());
+    const bpe::TextMethod method = method_of(tokenizer, allowed);
+    const size_t threads = !num_threads && bytes.size() < kManyBytes ? 1 : num_threads_or_default(num_threads);
+    return without_gil([&] {
+        if (threads > 1) return std::move(bpe::encode_batch(tokenizer.pool, {&bytes, 1}, threads, method).tokens);
+        bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { method.encode_text(encoder, bytes, tokens); });
         return tokens;
-    }));
+    });
+}
+
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                            std::optional<size_t> num_threads) {
+    return to_token_array(encode_text(tokenizer, text, allowed, num_threads));
+}
+
+py::list encode_to_list(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                        std::optional<size_t> num_threads) {
+    return tokenizer.id_objects.list(encode_text(tokenizer, text, allowed, num_threads).tokens());
 }
 
 // The views keep every text alive and readable while the GIL is released.
@@ -212,15 +206,33 @@ std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
     return bytes;
 }
 
-py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
-                       const py::bytes& allowed) {
+bpe::EncodedBatch encode_texts(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                               const py::bytes& allowed) {
     const std::vector<TextView> views = views_of(texts);
     const std::vector<Bytes> bytes = bytes_of(views);
     for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
-    const bpe::EncodeText encode_text = encoder_of(tokenizer, allowed);
-    bpe::EncodedBatch batch = without_gil(
-        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), encode_text); });
+    const bpe::TextMethod method = method_of(tokenizer, allowed);
+    return without_gil(
+        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), method); });
+}
+
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                       const py::bytes& allowed) {
+    bpe::EncodedBatch batch = encode_texts(tokenizer, texts, num_threads, allowed);
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+py::list encode_batch_to_lists(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                               const py::bytes& allowed) {
+    const bpe::EncodedBatch batch = encode_texts(tokenizer, texts, num_threads, allowed);
+    const std::span<const TokenId> ids = batch.tokens.tokens();
+    py::list lists(batch.offsets.size() - 1);
+    for (size_t i = 0; i + 1 < batch.offsets.size(); ++i) {
+        const py::list list =
+            tokenizer.id_objects.list(ids.subspan(batch.offsets[i], batch.offsets[i + 1] - batch.offsets[i]));
+        PyList_SET_ITEM(lists.ptr(), static_cast<Py_ssize_t>(i), list.inc_ref().ptr());
+    }
+    return lists;
 }
 
 // texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i].
@@ -363,47 +375,6 @@ py::list added_tokens(const Tokenizer& tokenizer) {
     return rows;
 }
 
-// Collects pretokens, then trains. Owns the counts between calls, so that a corpus can be streamed through it.
-class Trainer {
-  public:
-    explicit Trainer(std::string_view pattern) : pattern_(parse_pattern(pattern)) {}
-
-    void add_texts(const py::sequence& texts, std::optional<size_t> num_threads) {
-        const std::vector<TextView> views = views_of(texts);
-        const std::vector<Bytes> bytes = bytes_of(views);
-        without_gil([&] {
-            counts_.add(bpe::count_pretokens(bytes, pattern_, num_threads_or_default(num_threads)));
-            return 0;
-        });
-    }
-
-    // The vocabulary of up to num_merges merges: bytes 0 to 255, merges from 256 on, then the special tokens.
-    std::unique_ptr<Tokenizer> train(size_t num_merges, const std::vector<std::string>& specials,
-                                     const std::function<void(size_t)>& progress) const {
-        const auto locked_progress = [&](size_t done) {
-            const py::gil_scoped_acquire locked;
-            progress(done);
-        };
-        return make_tokenizer(without_gil([&] {
-            bpe::VocabularySpec spec;
-            spec.pattern = pattern_;
-            spec.merges = bpe::train_merges(counts_, num_merges, locked_progress);
-            spec.tokens = bpe::tokens_of_merges(spec.merges);
-            for (const std::string& text : specials) {
-                spec.added_tokens.push_back(
-                    {text, static_cast<TokenId>(spec.tokens.size() + spec.added_tokens.size())});
-            }
-            return Vocabulary::make(std::move(spec));
-        }));
-    }
-
-    size_t num_distinct() const { return counts_.size(); }
-
-  private:
-    pretokenizer::Pattern pattern_;
-    bpe::PretokenCounts counts_;
-};
-
 }  // namespace
 
 void bind_bpe(py::module_& m) {
@@ -421,8 +392,12 @@ void bind_bpe(py::module_& m) {
         .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
                     py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
                     py::arg("nfc"), py::arg("metadata"))
-        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes())
+        .def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes(), py::arg("num_threads") = 1)
+        .def("encode_to_list", &encode_to_list, py::arg("text"), py::arg("allowed") = py::bytes(),
+             py::arg("num_threads") = 1)
         .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("encode_batch_to_lists", &encode_batch_to_lists, py::arg("texts"), py::arg("num_threads"),
+             py::arg("allowed") = py::bytes())
         .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
         .def("segments", &segments, py::arg("text"), py::arg("allowed"))
         .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
@@ -480,11 +455,7 @@ void bind_bpe(py::module_& m) {
             return ids;
         });
     sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));
-    py::class_<Trainer>(sub, "Trainer")
-        .def(py::init<std::string_view>(), py::arg("pattern"))
-        .def("add_texts", &Trainer::add_texts, py::arg("texts"), py::arg("num_threads"))
-        .def("train", &Trainer::train, py::arg("num_merges"), py::arg("special_tokens"), py::arg("progress"))
-        .def_property_readonly("num_distinct", &Trainer::num_distinct);
+    bind_trainer(sub);
 }
 
 }  // namespace fastcompress::bindings

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "check.h"
+#include "fastcompress/bpe/batch_encoder.h"
 #include "fastcompress/bpe/decoder.h"
 #include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/pretoken_counts.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -15,14 +17,21 @@ using pretokenizer::Pattern;
 using testing::random_text;
 
 Vocabulary train(std::span<const std::string> texts, Pattern pattern, size_t num_merges) {
-    std::vector<Bytes> bytes;
-    for (const std::string& text : texts) bytes.push_back(as_bytes(text));
-    VocabularySpec spec;
-    spec.pattern = pattern;
-    spec.merges = train_merges(count_pretokens(bytes, pattern, 2), num_merges, [](size_t) {});
-    spec.tokens = tokens_of_merges(spec.merges);
-    spec.added_tokens = {{"<|end|>", static_cast<TokenId>(spec.tokens.size())}};
-    return std::move(*Vocabulary::make(std::move(spec)));
+    PretokenCounts counts;
+    for (const std::string& text : texts) counts.add_text(as_bytes(text), pattern);
+    TrainerSettings settings;
+    settings.pattern = pattern;
+    settings.vocab_size = 256 + num_merges + 1;
+    settings.special_tokens = {"<|end|>"};
+    const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(std::move(settings)));
+    counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(!trainer->add(entry.pretoken, entry.count)); });
+    return std::move(*Vocabulary::make(std::move(*trainer->train([](size_t, size_t) {}))));
+}
+
+std::vector<std::string> byte_tokens() {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+    return tokens;
 }
 
 std::vector<std::string> random_texts(std::mt19937& random, size_t count, size_t max_pieces) {
@@ -37,16 +46,16 @@ std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken)
     for (const uint8_t byte : pretoken) ids.push_back(vocabulary.byte_token(byte));
     for (;;) {
         size_t best = 0;
-        PairTable::Entry lowest{kNoRank, kNoToken};
+        uint32_t lowest = kNoRank;
         for (size_t i = 0; i + 1 < ids.size(); ++i) {
-            const PairTable::Entry entry = vocabulary.find_merge(ids[i], ids[i + 1]);
-            if (entry.rank < lowest.rank) {
-                lowest = entry;
+            const uint32_t rank = vocabulary.find_rank(ids[i], ids[i + 1]);
+            if (rank < lowest) {
+                lowest = rank;
                 best = i;
             }
         }
-        if (lowest.rank == kNoRank) return ids;
-        ids[best] = lowest.result;
+        if (lowest == kNoRank) return ids;
+        ids[best] = vocabulary.merge_result(lowest);
         ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     }
 }
@@ -92,7 +101,7 @@ void test_ranks() {
         VocabularySpec spec;
         spec.order = MergeOrder::kRanks;
         spec.pattern = Pattern::kNone;
-        spec.tokens = tokens_of_merges({});
+        spec.tokens = byte_tokens();
         spec.tokens.insert(spec.tokens.end(), words.begin(), words.end());
         const Vocabulary vocabulary = std::move(*Vocabulary::make(std::move(spec)));
         Encoder encoder(vocabulary);
@@ -187,7 +196,7 @@ void test_damaged_files() {
 void test_refused_vocabularies() {
     const auto refused = [](auto change) {
         VocabularySpec spec;
-        spec.tokens = tokens_of_merges({});
+        spec.tokens = byte_tokens();
         spec.tokens.push_back("ab");
         spec.merges = {{'a', 'b', 256}};
         CHECK(Vocabulary::make(spec).ok());

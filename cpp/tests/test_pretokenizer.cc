@@ -1,12 +1,13 @@
 // Every pattern on buffers that end where AddressSanitizer sees a read past them: characters cut short, bytes that begin
-// no character, and lengths around those at which words and windows of bitmaps end. (tests/test_pretokenizer.py compares
-// the patterns with their regexes.)
+// no character, and lengths around those at which words and windows of bitmaps end; and the pretokens found are those of
+// the scanner alone. (tests/test_pretokenizer.py compares the patterns with their regexes.)
 #include <algorithm>
 
 #include "check.h"
 #include "fastcompress/bpe/encoder.h"
 #include "fastcompress/bpe/vocabulary.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
+#include "scan_plainly.h"
 
 namespace fastcompress {
 namespace {
@@ -20,12 +21,15 @@ bpe::Vocabulary bytes_alone(pretokenizer::Pattern pattern) {
 
 void test_text(const bpe::Vocabulary& vocabulary, bpe::Encoder& encoder, const std::string& text) {
     const std::vector<uint8_t> exact(text.begin(), text.end());  // allocated to the byte
-    std::vector<uint8_t> joined;
+    std::vector<size_t> ends;
+    const uint8_t* end = exact.data();
     pretokenizer::for_each_pretoken(vocabulary.pattern(), exact, [&](Bytes pretoken) {
-        CHECK(!pretoken.empty());
-        joined.insert(joined.end(), pretoken.begin(), pretoken.end());
+        CHECK(!pretoken.empty() && pretoken.data() == end);
+        end += pretoken.size();
+        ends.push_back(static_cast<size_t>(end - exact.data()));
     });
-    CHECK(joined == exact);
+    CHECK(ends == testing::scan_plainly(vocabulary.pattern(), exact));
+    CHECK(end == exact.data() + exact.size());
     bpe::TokenBuffer ids;
     encoder.encode(exact, ids);
     CHECK(std::ranges::equal(ids.tokens(), exact));  // the ids of single bytes
@@ -44,13 +48,24 @@ void test_ends_of_buffers() {
     std::string filler;
     while (filler.size() < 5000) filler += "ab 'll 123\n\n  \xe4\xb8\xad!!/\n";
     std::vector<size_t> sizes;
-    for (size_t size = 0; size <= 80; ++size) sizes.push_back(size);
-    for (size_t size = 4090; size <= 4100; ++size) sizes.push_back(size);
+    for (size_t size = 0; size <= 70; size += size < 20 || size > 60 ? 1 : 8) sizes.push_back(size);
+    for (size_t size = 4093; size <= 4097; ++size) sizes.push_back(size);
     for (const pretokenizer::PatternInfo& info : pretokenizer::patterns()) {
         const bpe::Vocabulary vocabulary = bytes_alone(info.pattern);
         bpe::Encoder encoder(vocabulary);
         for (const size_t size : sizes) {
             for (const std::string& tail : tails) test_text(vocabulary, encoder, filler.substr(0, size) + tail);
+        }
+    }
+}
+
+void test_random_texts() {
+    std::mt19937 random(1);
+    for (const pretokenizer::PatternInfo& info : pretokenizer::patterns()) {
+        const bpe::Vocabulary vocabulary = bytes_alone(info.pattern);
+        bpe::Encoder encoder(vocabulary);
+        for (int round = 0; round < 300; ++round) {
+            test_text(vocabulary, encoder, testing::random_text(random, round % 10 == 0 ? 5000 : 100));
         }
     }
 }
@@ -71,6 +86,7 @@ void test_names() {
 
 int main() {
     fastcompress::test_ends_of_buffers();
+    fastcompress::test_random_texts();
     fastcompress::test_names();
     return fastcompress::testing::report();
 }

@@ -8,6 +8,6 @@ True
 
 from fastcompress import pretokenizer
 from fastcompress._core import __version__
-from fastcompress.bpe import BPE
+from fastcompress.bpe import BPE, PretokenCounts
 
-__all__ = ["BPE", "__version__", "pretokenizer"]
+__all__ = ["BPE", "PretokenCounts", "__version__", "pretokenizer"]

@@ -46,15 +46,13 @@ void DropoutEncoder::encode(const DropoutText& text, TokenBuffer& out) {
 void DropoutEncoder::merge_by_scan(Bytes pretoken, uint64_t state, TokenBuffer& out) const {
     constexpr uint32_t kNone = 0xffffffffu;
     TokenId ids[kMaxScanBytes];
-    TokenId results[kMaxScanBytes];
     uint8_t previous[kMaxScanBytes + 1];
     uint8_t next[kMaxScanBytes];
     uint32_t keys[kMaxScanBytes];
     const size_t size = pretoken.size();
 
-    const auto set_pair = [&](size_t i, PairTable::Entry entry) {
-        keys[i] = entry.rank == kNoRank ? kNone : entry.rank << 8 | static_cast<uint32_t>(i);
-        results[i] = entry.result;
+    const auto set_pair = [&](size_t i, uint32_t rank) {
+        keys[i] = rank == kNoRank ? kNone : rank << 8 | static_cast<uint32_t>(i);
     };
     const auto least_from = [&](uint32_t bound) {
         uint32_t least = kNone;
@@ -69,7 +67,7 @@ void DropoutEncoder::merge_by_scan(Bytes pretoken, uint64_t state, TokenBuffer& 
         next[i] = static_cast<uint8_t>(i + 1);
         keys[i] = kNone;
     }
-    for (size_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]));
+    for (size_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_rank(pretoken[i], pretoken[i + 1]));
     for (;;) {
         uint32_t key = least_from(0);
         while (key != kNone && skips(state)) key = least_from(key + 1);
@@ -77,12 +75,12 @@ void DropoutEncoder::merge_by_scan(Bytes pretoken, uint64_t state, TokenBuffer& 
         const size_t i = key & 0xff;
         const size_t merged = next[i];
         const size_t after = next[merged];
-        ids[i] = results[i];
+        ids[i] = vocabulary_.merge_result(key >> 8);
         next[i] = static_cast<uint8_t>(after);
         previous[after] = static_cast<uint8_t>(i);
         keys[merged] = keys[i] = kNone;
-        if (after < size) set_pair(i, vocabulary_.find_merge(ids[i], ids[after]));
-        if (i > 0) set_pair(previous[i], vocabulary_.find_merge(ids[previous[i]], ids[i]));
+        if (after < size) set_pair(i, vocabulary_.find_rank(ids[i], ids[after]));
+        if (i > 0) set_pair(previous[i], vocabulary_.find_rank(ids[previous[i]], ids[i]));
     }
     TokenId* tokens = out.reserve(size);
     size_t count = 0;
@@ -96,20 +94,20 @@ void DropoutEncoder::merge_by_order(Bytes pretoken, uint64_t state, TokenBuffer&
     ids_.resize(size);
     previous_.resize(size + 1);
     next_.resize(size);
-    pairs_.assign(size, {kNoRank, kNoToken});
+    ranks_.assign(size, kNoRank);
     candidates_.clear();
 
-    const auto set_pair = [&](uint32_t i, PairTable::Entry entry) {
-        if (pairs_[i].rank != kNoRank) candidates_.erase(key_of(pairs_[i].rank, i));
-        pairs_[i] = entry;
-        if (entry.rank != kNoRank) candidates_.insert(key_of(entry.rank, i));
+    const auto set_pair = [&](uint32_t i, uint32_t rank) {
+        if (ranks_[i] != kNoRank) candidates_.erase(key_of(ranks_[i], i));
+        ranks_[i] = rank;
+        if (rank != kNoRank) candidates_.insert(key_of(rank, i));
     };
     for (uint32_t i = 0; i < size; ++i) {
         ids_[i] = vocabulary_.byte_token(pretoken[i]);
         previous_[i + 1] = i;
         next_[i] = i + 1;
     }
-    for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_merge(pretoken[i], pretoken[i + 1]));
+    for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_rank(pretoken[i], pretoken[i + 1]));
     for (;;) {
         auto candidate = candidates_.begin();
         while (candidate != candidates_.end() && skips(state)) ++candidate;
@@ -117,12 +115,12 @@ void DropoutEncoder::merge_by_order(Bytes pretoken, uint64_t state, TokenBuffer&
         const auto i = static_cast<uint32_t>(*candidate);
         const uint32_t merged = next_[i];
         const uint32_t after = next_[merged];
-        ids_[i] = pairs_[i].result;
+        ids_[i] = vocabulary_.merge_result(ranks_[i]);
         next_[i] = after;
         previous_[after] = i;
-        set_pair(merged, {kNoRank, kNoToken});
-        set_pair(i, after < size ? vocabulary_.find_merge(ids_[i], ids_[after]) : PairTable::Entry{kNoRank, kNoToken});
-        if (i > 0) set_pair(previous_[i], vocabulary_.find_merge(ids_[previous_[i]], ids_[i]));
+        set_pair(merged, kNoRank);
+        set_pair(i, after < size ? vocabulary_.find_rank(ids_[i], ids_[after]) : kNoRank);
+        if (i > 0) set_pair(previous_[i], vocabulary_.find_rank(ids_[previous_[i]], ids_[i]));
     }
     TokenId* tokens = out.reserve(size);
     size_t count = 0;

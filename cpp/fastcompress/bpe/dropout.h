@@ -14,7 +14,7 @@
 #include <set>
 #include <vector>
 
-#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/batch_encoder.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -47,8 +47,7 @@ class DropoutEncoder {
     const Vocabulary& vocabulary_;
     uint64_t threshold_;  // a pair is skipped if 53 random bits are less than this
     std::vector<TokenId> ids_;
-    std::vector<uint32_t> previous_, next_;
-    std::vector<PairTable::Entry> pairs_;
+    std::vector<uint32_t> previous_, next_, ranks_;
     std::set<uint64_t> candidates_;
 };
 

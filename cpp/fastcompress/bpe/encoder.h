@@ -10,11 +10,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <functional>
-#include <memory>
 #include <vector>
 
+#include "fastcompress/bpe/merge_lanes.h"
 #include "fastcompress/bpe/pretoken_cache.h"
 #include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
@@ -30,7 +28,7 @@ inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 // it.
 class Encoder {
   public:
-    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary) {}
 
     // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
     // kMaxTextBytes.
@@ -44,6 +42,18 @@ class Encoder {
 
   private:
     void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
+    struct Batch {  // of pretokens that follow each other
+        static constexpr size_t kMaxSize = 128;
+        const uint8_t* base;
+        std::array<uint32_t, kMaxSize + 1> borders;  // pretoken i is [base + borders[i], base + borders[i + 1])
+        std::array<ShortKey, kMaxSize> keys;
+        std::array<PretokenCache::Set*, kMaxSize> sets;
+        Bytes pretoken(size_t i) const { return {base + borders[i], borders[i + 1] - borders[i]}; }
+    };
+    void prepare(std::span<const uint32_t> ends, size_t num_bytes);
+    void emit(size_t count, TokenBuffer& out);
+    void learn(size_t begin, size_t end);
+    TokenId find_whole(Bytes pretoken, ShortKey key) const;
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
@@ -51,47 +61,13 @@ class Encoder {
 
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
+    MergeLanes lanes_;
+    Batch batch_;
     struct LongBuffers {  // of merge_by_rank, by position
-        std::vector<TokenId> ids, results;
+        std::vector<TokenId> ids;
         std::vector<uint32_t> previous, next, ranks, positions;
         RankQueue queue;
     } long_;
 };
-
-// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core. Thread-safe. A
-// child process after a fork may use it, whatever the other threads of its parent were doing: nobody ever waits for
-// the lock.
-class EncoderPool {
-  public:
-    explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-
-    // Calls body(encoder) with an encoder of the pool, or a new one.
-    template <class Body>
-    void with_encoder(const Body& body) {
-        std::unique_ptr<Encoder> encoder = take();
-        body(*encoder);
-        give_back(std::move(encoder));
-    }
-
-  private:
-    std::unique_ptr<Encoder> take();
-    void give_back(std::unique_ptr<Encoder> encoder);
-
-    const Vocabulary& vocabulary_;
-    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-    std::vector<std::unique_ptr<Encoder>> idle_;
-};
-
-// Encodes texts[i] to tokens[offsets[i], offsets[i + 1]) on up to num_threads threads.
-struct EncodedBatch {
-    TokenBuffer tokens;
-    std::vector<uint64_t> offsets;  // texts.size() + 1
-};
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
-
-// The same where a text is encoded by encode_text(encoder, text, out), called on several threads at once.
-using EncodeText = std::function<void(Encoder&, Bytes, TokenBuffer&)>;
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
-                          const EncodeText& encode_text);
 
 }  // namespace fastcompress::bpe

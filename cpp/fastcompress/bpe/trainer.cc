@@ -1,207 +1,205 @@
 #include "fastcompress/bpe/trainer.h"
 
 #include <algorithm>
+#include <numeric>
+#include <unordered_set>
 
-#include <unordered_map>
-
-#include "fastcompress/common/parallel.h"
+#include "fastcompress/bpe/byte_alphabet.h"
 
 namespace fastcompress::bpe {
-
-void PretokenCounts::add_text(Bytes text, pretokenizer::Pattern pattern) {
-    pretokenizer::for_each_pretoken(pattern, text, [this](Bytes pretoken) { add(pretoken, 1); });
-}
-
-void PretokenCounts::add(Bytes pretoken, int64_t count) {
-    if (entries_.size() * 2 >= slots_.size()) grow();
-
-    const uint64_t hash = hash_bytes(pretoken);
-    const size_t mask = slots_.size() - 1;
-    size_t i = hash & mask;
-    for (; slots_[i] != 0; i = (i + 1) & mask) {
-        Entry& entry = entries_[slots_[i] - 1];
-        if (entry.hash == hash && entry.length == pretoken.size() &&
-            std::memcmp(arena_.data() + entry.begin, pretoken.data(), pretoken.size()) == 0) {
-            entry.count += count;
-            return;
-        }
-    }
-    entries_.push_back({hash, arena_.size(), pretoken.size(), count});
-    arena_.insert(arena_.end(), pretoken.begin(), pretoken.end());
-    slots_[i] = static_cast<uint32_t>(entries_.size());
-}
-
-void PretokenCounts::add(const PretokenCounts& other) {
-    for (size_t i = 0; i < other.size(); ++i) add(other.pretoken(i), other.count(i));
-}
-
-void PretokenCounts::grow() {
-    slots_.assign(std::max<size_t>(1024, slots_.size() * 2), 0);
-    const size_t mask = slots_.size() - 1;
-    for (size_t e = 0; e < entries_.size(); ++e) {
-        size_t i = entries_[e].hash & mask;
-        while (slots_[i] != 0) i = (i + 1) & mask;
-        slots_[i] = static_cast<uint32_t>(e + 1);
-    }
-}
-
-PretokenCounts count_pretokens(std::span<const Bytes> texts, pretokenizer::Pattern pattern, size_t num_threads) {
-    std::vector<PretokenCounts> parts(std::max<size_t>(1, std::min(num_threads, texts.size())));
-    const auto weight = [&](size_t i) { return texts[i].size() + 1; };
-    parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) parts[part].add_text(texts[i], pattern);
-    });
-    for (size_t part = 1; part < parts.size(); ++part) parts[0].add(parts[part]);
-    return std::move(parts[0]);
-}
-
 namespace {
 
-using Pair = uint64_t;  // left << 32 | right, so that pairs compare as (left, right)
+constexpr size_t kProgressEvery = 256;
+// As a Vocabulary allows.
+constexpr size_t kMaxSpellingBytes = 0xffffffffu;
 
-Pair make_pair(TokenId left, TokenId right) {
-    return uint64_t{left} << 32 | right;
+Status special_token_is_learned(const std::string& bytes) {
+    return invalid_argument("a special token is spelled like the ordinary token '" + bytes +
+                            "': leave it out of special_tokens, or train with tie_break='lowest_id'");
 }
-
-struct PairHash {
-    size_t operator()(Pair pair) const { return mix64(pair); }
-};
-
-struct PairState {
-    int64_t count = 0;
-    std::vector<uint32_t> words;  // each word it was ever seen in, once
-};
-
-struct Candidate {
-    int64_t count;
-    Pair pair;
-    bool operator<(const Candidate& other) const {  // the greatest is merged first
-        return count != other.count ? count < other.count : pair > other.pair;
-    }
-};
-
-class MergeLoop {
-  public:
-    explicit MergeLoop(const PretokenCounts& counts) {
-        words_.reserve(counts.size());
-        for (size_t i = 0; i < counts.size(); ++i) {
-            const Bytes pretoken = counts.pretoken(i);
-            if (pretoken.size() < 2) continue;
-            const auto word = static_cast<uint32_t>(words_.size());
-            words_.push_back({symbols_.size(), pretoken.size(), counts.count(i)});
-            symbols_.insert(symbols_.end(), pretoken.begin(), pretoken.end());
-            for (size_t k = 0; k + 1 < pretoken.size(); ++k)
-                adjust(pretoken[k], pretoken[k + 1], word, counts.count(i));
-        }
-        for (const auto& [pair, state] : pairs_) heap_.push_back({state.count, pair});
-        std::make_heap(heap_.begin(), heap_.end());
-        fresh_.clear();
-    }
-
-    // The pair that occurs most often, or kNoPair when none occurs.
-    static constexpr Pair kNoPair = ~Pair{0};
-    Pair most_frequent() {
-        while (!heap_.empty()) {
-            const Candidate top = heap_.front();
-            const int64_t count = pairs_.at(top.pair).count;
-            if (count == top.count && count > 0) return top.pair;
-            std::pop_heap(heap_.begin(), heap_.end());
-            heap_.pop_back();
-            if (count > 0) push({count, top.pair});
-        }
-        return kNoPair;
-    }
-
-    void merge(Pair pair, TokenId result) {
-        const auto left = static_cast<TokenId>(pair >> 32);
-        const auto right = static_cast<TokenId>(pair);
-        const std::vector<uint32_t> words = std::move(pairs_.at(pair).words);
-        for (const uint32_t word : words) merge_in_word(word, left, right, result);
-        for (const Pair made : fresh_) push({pairs_.at(made).count, made});
-        fresh_.clear();
-    }
-
-  private:
-    struct Word {
-        size_t begin;
-        size_t length;
-        int64_t count;
-    };
-
-    // Replaces each (left, right) by result from left to right, in place, as if one at a time: the counts of the pairs
-    // around an occurrence are those of the word as it stands at that moment.
-    void merge_in_word(uint32_t index, TokenId left, TokenId right, TokenId result) {
-        Word& word = words_[index];
-        TokenId* symbols = symbols_.data() + word.begin;
-        size_t kept = 0;
-        for (size_t i = 0; i < word.length; ++i) {
-            if (symbols[i] != left || i + 1 == word.length || symbols[i + 1] != right) {
-                symbols[kept++] = symbols[i];
-                continue;
-            }
-            adjust(left, right, index, -word.count);
-            if (kept > 0) {
-                adjust(symbols[kept - 1], left, index, -word.count);
-                adjust(symbols[kept - 1], result, index, word.count);
-            }
-            if (i + 2 < word.length) {
-                adjust(right, symbols[i + 2], index, -word.count);
-                adjust(result, symbols[i + 2], index, word.count);
-            }
-            symbols[kept++] = result;
-            ++i;
-        }
-        word.length = kept;
-    }
-
-    void adjust(TokenId left, TokenId right, uint32_t word, int64_t delta) {
-        const auto [found, is_new] = pairs_.try_emplace(make_pair(left, right));
-        PairState& state = found->second;
-        if (is_new) fresh_.push_back(found->first);
-        state.count += delta;
-        if (delta > 0 && (state.words.empty() || state.words.back() != word)) state.words.push_back(word);
-    }
-
-    void push(Candidate candidate) {
-        heap_.push_back(candidate);
-        std::push_heap(heap_.begin(), heap_.end());
-    }
-
-    std::vector<TokenId> symbols_;
-    std::vector<Word> words_;
-    std::unordered_map<Pair, PairState, PairHash> pairs_;
-    std::vector<Candidate> heap_;
-    std::vector<Pair> fresh_;  // pairs first seen during the present merge
-};
 
 }  // namespace
 
-std::vector<Merge> train_merges(const PretokenCounts& counts, size_t num_merges,
-                                const std::function<void(size_t)>& progress) {
-    constexpr size_t kProgressEvery = 256;
-    MergeLoop loop(counts);
-    std::vector<Merge> merges;
-    while (merges.size() < num_merges) {
-        const Pair pair = loop.most_frequent();
-        if (pair == MergeLoop::kNoPair) break;
-        const auto result = static_cast<TokenId>(256 + merges.size());
-        merges.push_back({static_cast<TokenId>(pair >> 32), static_cast<TokenId>(pair), result});
-        loop.merge(pair, result);
-        if (merges.size() % kProgressEvery == 0) progress(merges.size());
+Trainer::Trainer(TrainerSettings settings) : settings_(std::move(settings)) {}
+
+Result<std::unique_ptr<Trainer>> Trainer::make(TrainerSettings settings) {
+    std::unique_ptr<Trainer> trainer(new Trainer(std::move(settings)));
+    if (trainer->settings_.base == nullptr) {
+        trainer->start_from_bytes();
+    } else if (auto error = trainer->start_from_base()) {
+        return *error;
     }
-    return merges;
+    if (trainer->is_huggingface()) {
+        if (auto error = trainer->reserve_spellings()) return *error;
+    }
+    std::vector<uint32_t> lengths;
+    for (const std::string& spelling : trainer->spelling_)
+        lengths.push_back(static_cast<uint32_t>(std::max<size_t>(1, spelling.size())));
+    trainer->symbols_.emplace(std::move(lengths));
+    return trainer;
 }
 
-std::vector<std::string> tokens_of_merges(std::span<const Merge> merges) {
-    std::vector<std::string> tokens;
-    tokens.reserve(256 + merges.size());
-    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
-    for (const Merge& merge : merges) {
-        std::string token = tokens[merge.left];
-        token += tokens[merge.right];
-        tokens.push_back(std::move(token));
+void Trainer::start_from_bytes() {
+    std::array<TokenId, 256> bytes{};  // in the order of their symbols
+    std::iota(bytes.begin(), bytes.end(), 0);
+    if (is_huggingface()) {
+        const std::array<uint32_t, 256> alphabet = byte_alphabet();
+        std::ranges::sort(bytes, {}, [&](TokenId byte) { return alphabet[byte]; });
+        is_in_alphabet_ = settings_.initial_alphabet;
     }
-    return tokens;
+    for (TokenId symbol = 0; symbol < 256; ++symbol) {
+        symbol_of_byte_[bytes[symbol]] = symbol;
+        spelling_.emplace_back(1, static_cast<char>(bytes[symbol]));
+    }
+}
+
+std::optional<Status> Trainer::start_from_base() {
+    const Vocabulary& base = *settings_.base;
+    if (base.order() != MergeOrder::kMerges) {
+        return invalid_argument(
+            "continue_from is a vocabulary of ranks, which lists no merges to go on from; give one that was trained "
+            "here or read from a tokenizer.json");
+    }
+    encoder_ = std::make_unique<Encoder>(base);
+    for (TokenId id = 0; id < base.size(); ++id) {
+        spelling_.emplace_back(base.is_ordinary(id) ? as_chars(base.token_bytes(id)) : std::string_view());
+    }
+    return std::nullopt;
+}
+
+// Under Hugging Face's rules, a merge that spells an older token becomes it.
+std::optional<Status> Trainer::reserve_spellings() {
+    for (TokenId symbol = 0; symbol < spelling_.size(); ++symbol) {
+        if (!spelling_[symbol].empty()) symbol_with_.try_emplace(spelling_[symbol], symbol);
+    }
+    std::vector<std::string> specials = settings_.special_tokens;
+    if (settings_.base != nullptr) {
+        for (const AddedToken& added : settings_.base->added_tokens()) specials.push_back(added.text);
+    }
+    for (const std::string& special : specials) {
+        const std::optional<std::string> bytes = bytes_of_byte_alphabet(special);
+        if (bytes && !symbol_with_.try_emplace(*bytes, kNoToken).second) return special_token_is_learned(*bytes);
+    }
+    return std::nullopt;
+}
+
+std::optional<Status> Trainer::add(Bytes pretoken, uint64_t count) {
+    const uint64_t most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - num_bytes_;
+    if (count > most / pretoken.size()) return invalid_data("counts of pretokens add up to over 2**63 bytes");
+    num_bytes_ += count * pretoken.size();
+    buffer_.clear();
+    if (encoder_) {
+        encoder_->encode_by_merges(pretoken, buffer_);
+    } else {
+        TokenId* symbols = buffer_.reserve(pretoken.size());
+        for (size_t i = 0; i < pretoken.size(); ++i) symbols[i] = symbol_of_byte_[pretoken[i]];
+        buffer_.commit(pretoken.size());
+        if (is_huggingface()) {
+            for (const uint8_t byte : pretoken) is_in_alphabet_[byte] = true;
+        }
+    }
+    if (buffer_.size() < 2) return std::nullopt;  // nothing to merge
+    if (!symbols_->add_pretoken(buffer_.tokens(), static_cast<int64_t>(count))) {
+        return invalid_data(
+            "the distinct pretokens have over 4 GiB together, more than can be trained on; use less text"
+            ", or a pattern that cuts it into shorter pretokens");
+    }
+    return std::nullopt;
+}
+
+Result<VocabularySpec> Trainer::train(const Progress& progress) {
+    const size_t num_specials = settings_.special_tokens.size();
+    size_t num_first = num_first_symbols();
+    if (is_huggingface() && settings_.base == nullptr)
+        num_first = static_cast<size_t>(std::ranges::count(is_in_alphabet_, true));
+    const size_t num_given = num_first + num_specials;
+    if (settings_.vocab_size > num_given) {
+        if (auto error = learn(settings_.vocab_size - num_given, progress)) return *error;
+    }
+
+    const std::vector<TokenId> id_of = ids_of_symbols();
+    VocabularySpec spec;
+    spec.pattern = settings_.pattern;
+    TokenId next_special = is_huggingface() ? 0 : static_cast<TokenId>(spelling_.size());
+    if (settings_.base != nullptr) {
+        spec = settings_.base->spec();
+        next_special = static_cast<TokenId>(spelling_.size());
+    }
+    spec.tokens.resize(spelling_.size() + num_specials);
+    for (size_t symbol = 0; symbol < spelling_.size(); ++symbol) spec.tokens[id_of[symbol]] = spelling_[symbol];
+    for (const std::string& text : settings_.special_tokens) spec.added_tokens.push_back({text, next_special++});
+    append_merges(spec, id_of);
+    return spec;
+}
+
+// Makes up to num_tokens new tokens.
+std::optional<Status> Trainer::learn(size_t num_tokens, const Progress& progress) {
+    symbols_->finish();
+    const MergeRules rules{is_huggingface(), settings_.min_frequency, settings_.max_token_length};
+    MergeLoop loop(std::move(*symbols_), rules, num_tokens);
+    symbols_.reset();
+    const size_t wanted = spelling_.size() + num_tokens;
+    size_t num_spelled = 0;
+    while (spelling_.size() < wanted) {
+        const std::optional<MergeLoop::Candidate> candidate = loop.pop_most_frequent();
+        if (!candidate) break;
+        const Result<TokenId> symbol = symbol_for_merge(candidate->pair);
+        if (!symbol.ok()) return symbol.status();
+        const TokenId result = *symbol;
+        num_spelled += spelling_[result].size();
+        if (num_spelled > kMaxSpellingBytes)
+            return invalid_data("the tokens learned spell over 4 GiB together; set max_token_length");
+        merges_.push_back({left_of(candidate->pair), right_of(candidate->pair), result});
+        loop.merge(*candidate, result);
+        if (merges_.size() % kProgressEvery == 0) progress(num_tokens - (wanted - spelling_.size()), num_tokens);
+    }
+    return std::nullopt;
+}
+
+// The symbol that a merge makes, a new one or, under Hugging Face's rules, perhaps an old one.
+Result<TokenId> Trainer::symbol_for_merge(Pair pair) {
+    std::string spelling = spelling_[left_of(pair)] + spelling_[right_of(pair)];
+    const auto next = static_cast<TokenId>(spelling_.size());
+    if (is_huggingface()) {
+        const auto [found, is_new] = symbol_with_.try_emplace(spelling, next);
+        if (found->second == kNoToken) return special_token_is_learned(spelling);
+        if (!is_new) return TokenId{found->second};
+    }
+    spelling_.push_back(std::move(spelling));
+    return TokenId{next};
+}
+
+std::vector<TokenId> Trainer::ids_of_symbols() const {
+    std::vector<TokenId> id_of(spelling_.size());
+    std::iota(id_of.begin(), id_of.end(), 0);
+    if (!is_huggingface() || settings_.base != nullptr) return id_of;
+    // Special tokens, the alphabet, merges, and last the bytes that are not in the alphabet.
+    auto next = static_cast<TokenId>(settings_.special_tokens.size());
+    const auto is_left_out = [&](size_t symbol) {
+        return symbol < 256 && !is_in_alphabet_[static_cast<uint8_t>(spelling_[symbol][0])];
+    };
+    for (const bool left_out : {false, true}) {
+        for (size_t symbol = 0; symbol < id_of.size(); ++symbol) {
+            if (is_left_out(symbol) == left_out) id_of[symbol] = next++;
+        }
+    }
+    return id_of;
+}
+
+// Appends the merges made to those of the base vocabulary. Of several merges of one pair (Hugging Face's rules) the last
+// one counts, or the base's.
+void Trainer::append_merges(VocabularySpec& spec, const std::vector<TokenId>& id_of) const {
+    std::unordered_set<Pair> seen;
+    if (is_huggingface()) {
+        for (const Merge& merge : spec.merges) seen.insert(make_pair(merge.left, merge.right));
+    }
+    std::vector<Merge> kept;
+    for (size_t i = merges_.size(); i-- > 0;) {
+        const Merge merge{id_of[merges_[i].left], id_of[merges_[i].right], id_of[merges_[i].result]};
+        if (is_huggingface() && !seen.insert(make_pair(merge.left, merge.right)).second) continue;
+        kept.push_back(merge);
+    }
+    spec.merges.insert(spec.merges.end(), kept.rbegin(), kept.rend());
 }
 
 }  // namespace fastcompress::bpe

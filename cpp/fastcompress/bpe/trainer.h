@@ -1,65 +1,89 @@
 // BPE training (Gage 1994; Sennrich, Haddow and Birch 2016), exactly and deterministically.
 //
-//   count the distinct pretokens -> repeat: merge the pair of tokens that occurs most often, everywhere.
+//   count the distinct pretokens (PretokenCounts) -> repeat: merge the pair of tokens that occurs most often, everywhere.
 //
-// Ties: of pairs that occur equally often, the one with the smaller (left id, right id) is merged first, where bytes
-// have the ids 0 to 255 and the n-th merge makes id 256 + n. Counts are exact 64-bit integers, so the merges depend on
-// the multiset of pretokens only: not on the order of texts, the number of threads, or the machine.
-//
-// State: each distinct pretoken is a run of ids; each pair has its exact count and the pretokens it was ever seen in
-// (a superset of those it is in now). A merge visits those pretokens only and adjusts the counts of the pairs next to
-// it. A heap holds pairs by (count, ids) as they were when pushed; a count can only fall after that, because every new
-// occurrence of a pair involves the newest id. So the top is either up to date, or is pushed back with its present
-// count (a lazy heap). A merge rereads every pretoken it may occur in. So training takes O(B + P log P) for B bytes
-// and P pairs, plus the lengths of the pretokens visited: little where pretokens are words, O(M * B) for M merges
-// where the text is one.
+// Which of several pairs that occur equally often is merged first decides ids, so there is a rule for it (TieBreak).
+// Counts are exact 64-bit integers, and the vocabulary depends on the multiset of pretokens only: not on the order of
+// texts, the number of threads, or the machine. The work is done by MergeLoop; here ids get their meaning.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/merge_loop.h"
 #include "fastcompress/bpe/vocabulary.h"
 
 namespace fastcompress::bpe {
 
-// A multiset of pretokens. Tables add up: counting parts of a corpus apart and adding the tables gives the same as
-// counting it whole.
-class PretokenCounts {
-  public:
-    // Adds the pretokens of a text. O(text).
-    void add_text(Bytes text, pretokenizer::Pattern pattern);
-    // Adds `count` times one pretoken.
-    void add(Bytes pretoken, int64_t count);
-    void add(const PretokenCounts& other);
-
-    size_t size() const { return entries_.size(); }  // distinct pretokens
-    Bytes pretoken(size_t i) const { return Bytes(arena_).subspan(entries_[i].begin, entries_[i].length); }
-    int64_t count(size_t i) const { return entries_[i].count; }
-
-  private:
-    struct Entry {
-        uint64_t hash;
-        size_t begin;  // into arena_
-        size_t length;
-        int64_t count;
-    };
-    void grow();
-
-    std::vector<uint8_t> arena_;
-    std::vector<Entry> entries_;
-    std::vector<uint32_t> slots_;  // open addressing: entry index + 1, or 0
+enum class TieBreak {
+    // The pair with the smaller (left id, right id) comes first; bytes have the ids 0 to 255, the n-th merge makes id
+    // 256 + n, and special tokens follow. rustbpe's merges.
+    kLowestId,
+    // The ids and merges of Hugging Face's tokenizers with its byte-level alphabet: special tokens have the first ids,
+    // then bytes in the order of the characters that stand for them there, then merges; smaller ids come first. See
+    // MergeRules for what else is done as there.
+    kHuggingFace,
 };
 
-// Counts the pretokens of many texts on up to num_threads threads.
-PretokenCounts count_pretokens(std::span<const Bytes> texts, pretokenizer::Pattern pattern, size_t num_threads);
+struct TrainerSettings {
+    pretokenizer::Pattern pattern = pretokenizer::Pattern::kCl100k;
+    TieBreak tie_break = TieBreak::kLowestId;
+    size_t vocab_size = 0;                    // ids, bytes and special tokens included
+    std::vector<std::string> special_tokens;  // distinct; none that `base` has
+    int64_t min_frequency = 1;                // pairs that occur less often are not merged
+    // kLowestId: the greatest number of bytes a merge may make. kHuggingFace: merges of longer tokens than bytes make less.
+    uint64_t max_token_length = std::numeric_limits<uint64_t>::max();
+    // kHuggingFace: bytes that are in the alphabet even if no text holds them. Others that no text holds get ids after
+    // the merges, beyond vocab_size: a vocabulary needs all of them.
+    std::array<bool, 256> initial_alphabet{};
+    // Go on from this vocabulary: its ids and merges stay, new ones follow. It must list merges.
+    const Vocabulary* base = nullptr;
+};
 
-// The first num_merges merges, or fewer when no pair is left. progress(merges done) is called now and then; it may
-// throw to stop.
-std::vector<Merge> train_merges(const PretokenCounts& counts, size_t num_merges,
-                                const std::function<void(size_t)>& progress);
+// Takes pretokens, each distinct one once; then trains, once.
+class Trainer {
+  public:
+    static Result<std::unique_ptr<Trainer>> make(TrainerSettings settings);
 
-// The tokens that merges make: 256 bytes, then one a merge.
-std::vector<std::string> tokens_of_merges(std::span<const Merge> merges);
+    // Adds a pretoken that occurs `count` >= 1 times. O(pretoken).
+    std::optional<Status> add(Bytes pretoken, uint64_t count);
+
+    // Called now and then with the numbers of tokens made and wanted; may throw to stop.
+    using Progress = std::function<void(size_t, size_t)>;
+    // The vocabulary of vocab_size ids, or of fewer when no pair is left that may be merged.
+    Result<VocabularySpec> train(const Progress& progress);
+
+  private:
+    explicit Trainer(TrainerSettings settings);
+    void start_from_bytes();
+    std::optional<Status> start_from_base();
+    std::optional<Status> reserve_spellings();
+    std::optional<Status> learn(size_t num_tokens, const Progress& progress);
+    Result<TokenId> symbol_for_merge(Pair pair);
+    std::vector<TokenId> ids_of_symbols() const;
+    void append_merges(VocabularySpec& spec, const std::vector<TokenId>& id_of) const;
+    bool is_huggingface() const { return settings_.tie_break == TieBreak::kHuggingFace; }
+    size_t num_first_symbols() const { return settings_.base != nullptr ? settings_.base->size() : 256; }
+
+    TrainerSettings settings_;
+    // Symbols are numbered such that they compare as their ids do: ids of the base vocabulary, or bytes in the order of
+    // their ids; then merges.
+    std::vector<std::string> spelling_;  // by symbol
+    std::array<TokenId, 256> symbol_of_byte_{};
+    std::optional<SymbolArray> symbols_;
+    std::unique_ptr<Encoder> encoder_;                      // with the base vocabulary
+    TokenBuffer buffer_;                                    // of one pretoken
+    std::array<bool, 256> is_in_alphabet_{};                // by byte, kHuggingFace
+    std::unordered_map<std::string, TokenId> symbol_with_;  // kHuggingFace: by spelling; kNoToken: a special token
+    uint64_t num_bytes_ = 0;                                // of all pretokens, as often as they occur
+    std::vector<Merge> merges_;                             // of symbols, in the order made
+};
 
 }  // namespace fastcompress::bpe

@@ -18,19 +18,6 @@ size_t table_size(size_t max_entries) {
 
 }  // namespace
 
-PairTable::PairTable(size_t max_entries) : slots_(table_size(max_entries)), mask_(slots_.size() - 1) {}
-
-bool PairTable::insert(TokenId left, TokenId right, Entry entry) {
-    const uint64_t key = key_of(left, right);
-    size_t i = mix64(key) & mask_;
-    while (slots_[i].key != kEmpty) {
-        if (slots_[i].key == key) return false;
-        i = (i + 1) & mask_;
-    }
-    slots_[i] = {key, entry};
-    return true;
-}
-
 Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     Vocabulary vocabulary;
     vocabulary.spec_ = std::move(spec);
@@ -43,6 +30,15 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     vocabulary.index_whole_pretokens();
     vocabulary.index_short_pretokens();
     return vocabulary;
+}
+
+VocabularySpec Vocabulary::spec() const {
+    VocabularySpec spec = spec_;
+    spec.tokens.resize(size());
+    for (TokenId id = 0; id < size(); ++id) {
+        if (!is_added_[id]) spec.tokens[id] = as_chars(token_bytes(id));
+    }
+    return spec;
 }
 
 // Moves the tokens' bytes, special ones too, into one arena.
@@ -112,7 +108,8 @@ std::optional<Status> Vocabulary::index_spellings() {
 }
 
 std::optional<Status> Vocabulary::index_merges() {
-    if (spec_.order == MergeOrder::kRanks) {
+    is_rank_id_ = spec_.order == MergeOrder::kRanks;
+    if (is_rank_id_) {
         if (!spec_.merges.empty()) return invalid_argument("a vocabulary ordered by ranks lists no merges");
         for (TokenId id = 0; id < size(); ++id) {
             if (token_bytes(id).size() > kMaxRankTokenBytes) {
@@ -141,7 +138,7 @@ std::optional<Status> Vocabulary::index_merges() {
             !std::ranges::equal(right, result.last(right.size()))) {
             return invalid_argument(which + " does not spell its result, " + name_of(merge.result));
         }
-        if (!pairs_.insert(merge.left, merge.right, {rank, merge.result})) {
+        if (!pairs_.insert(merge.left, merge.right, rank)) {
             return invalid_argument(which + " merges the same pair as an earlier one");
         }
     }
@@ -162,7 +159,7 @@ void Vocabulary::index_rank_pairs() {
         }
     }
     pairs_ = PairTable(found.size());
-    for (const Merge& merge : found) pairs_.insert(merge.left, merge.right, {merge.result, merge.result});
+    for (const Merge& merge : found) pairs_.insert(merge.left, merge.right, merge.result);
 }
 
 void Vocabulary::index_byte_pairs() {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "fastcompress/bpe/added_tokens.h"
+#include "fastcompress/bpe/pair_table.h"
 #include "fastcompress/bpe/short_key.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/common/bytes.h"
@@ -31,7 +32,6 @@
 namespace fastcompress::bpe {
 
 inline constexpr TokenId kNoToken = 0xffffffffu;
-inline constexpr uint32_t kNoRank = 0xffffffffu;
 
 enum class MergeOrder : uint8_t { kMerges = 0, kRanks = 1 };
 
@@ -60,42 +60,10 @@ struct VocabularySpec {
     std::string metadata;  // UTF-8 kept for others; it decides nothing
 };
 
-inline constexpr size_t kMaxVocabularySize = size_t{1} << 24;
 inline constexpr size_t kMaxUnusedIds = size_t{1} << 18;
 // Rank files list no merges; they are found by cutting every token at every place, which is quadratic in a token's
 // length.
 inline constexpr size_t kMaxRankTokenBytes = 1024;
-
-// An open-addressing table from pairs of token ids to merges: one probe sequence, 16-byte slots, at most half full.
-class PairTable {
-  public:
-    struct Entry {
-        uint32_t rank;
-        TokenId result;
-    };
-
-    explicit PairTable(size_t max_entries = 0);
-    // Returns false if the pair is there already (the first entry stays).
-    bool insert(TokenId left, TokenId right, Entry entry);
-    // {kNoRank, kNoToken} if the pair does not merge. O(1).
-    Entry find(TokenId left, TokenId right) const {
-        const uint64_t key = key_of(left, right);
-        for (size_t i = mix64(key) & mask_;; i = (i + 1) & mask_) {
-            if (slots_[i].key == key) return slots_[i].entry;
-            if (slots_[i].key == kEmpty) return {kNoRank, kNoToken};
-        }
-    }
-
-  private:
-    static uint64_t key_of(TokenId left, TokenId right) { return (uint64_t{left} << 32 | right) + 1; }
-    static constexpr uint64_t kEmpty = 0;
-    struct Slot {
-        uint64_t key;
-        Entry entry;
-    };
-    HugeArray<Slot> slots_;
-    size_t mask_;
-};
 
 class Vocabulary {
   public:
@@ -117,25 +85,57 @@ class Vocabulary {
     // Whether merges may make the token: not for unused ids and added tokens. id < size().
     bool is_ordinary(TokenId id) const { return !is_added_[id] && !token_bytes(id).empty(); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
-    PairTable::Entry find_merge(TokenId left, TokenId right) const { return pairs_.find(left, right); }
-    // find_merge for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
-    PairTable::Entry find_byte_merge(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
+    // The rank of the merge of two tokens, kNoRank if they do not merge; and what the merge of a rank makes.
+    uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(left, right); }
+    void prefetch_rank(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
+    // find_rank for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
+    uint32_t find_byte_rank(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
+    TokenId merge_result(uint32_t rank) const { return is_rank_id_ ? rank : spec_.merges[rank].result; }
     // The ordinary token whose bytes are exactly these, or else the added one; kNoToken if there is none.
     TokenId token_id(Bytes bytes) const;
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;
+    void prefetch_whole_pretoken(ShortKey pretoken) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(&short_pretokens_[pretoken.hash() & (short_pretokens_.size() - 1)]);
+#endif
+    }
 
-    pretokenizer::Pattern pattern() const { return spec_.pattern; }
-    const std::vector<Merge>& merges() const { return spec_.merges; }
-    const std::vector<AddedToken>& added_tokens() const { return spec_.added_tokens; }
-    MergeOrder order() const { return spec_.order; }
-    bool ignore_merges() const { return spec_.ignore_merges; }
-    bool prefix_space() const { return spec_.prefix_space; }
-    bool has_all_bytes() const { return has_all_bytes_; }
-    Normalizer normalizer() const { return spec_.normalizer; }
-    const std::string& custom_pattern() const { return spec_.custom_pattern; }
-    const std::string& metadata() const { return spec_.metadata; }
+    // What make() was given, special tokens sorted.
+    VocabularySpec spec() const;
+    MergeOrder order() const {
+        return spec_.order;
+    }
+    pretokenizer::Pattern pattern() const {
+        return spec_.pattern;
+    }
+    const std::vector<Merge>& merges() const {
+        return spec_.merges;
+    }
+    const std::vector<AddedToken>& added_tokens() const {
+        return spec_.added_tokens;
+    }
+        return spec_.order;
+    }
+    bool ignore_merges() const {
+        return spec_.ignore_merges;
+    }
+    bool prefix_space() const {
+        return spec_.prefix_space;
+    }
+    bool has_all_bytes() const {
+        return has_all_bytes_;
+    }
+    Normalizer normalizer() const {
+        return spec_.normalizer;
+    }
+    const std::string& custom_pattern() const {
+        return spec_.custom_pattern;
+    }
+    const std::string& metadata() const {
+        return spec_.metadata;
+    }
     // Replaces `out` by the normalized text and returns true, or returns false if the text is normalized as it is.
     bool normalize(Bytes text, std::vector<uint8_t>& out) const;
 
@@ -160,8 +160,9 @@ class Vocabulary {
     std::vector<uint32_t> offsets_;  // size() + 1
     std::array<TokenId, 256> byte_tokens_{};
     PairTable pairs_;
-    std::vector<PairTable::Entry> byte_pairs_;  // 2^16
-    std::vector<TokenId> spellings_;            // open addressing by hash of the bytes: every token that is not added
+    std::vector<uint32_t> byte_pairs_;  // 2^16 ranks
+    bool is_rank_id_ = false;           // kRanks: the rank of a merge is the id of its result
+    std::vector<TokenId> spellings_;    // open addressing by hash of the bytes: every token that is not added
     size_t spellings_mask_ = 0;
     struct ShortPretoken {
         ShortKey key;

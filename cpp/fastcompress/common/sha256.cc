@@ -50,23 +50,32 @@ void compress(State& state, const uint8_t* block) {
 
 }  // namespace
 
-Sha256Digest sha256(Bytes message) {
-    State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    const size_t whole = message.size() / 64 * 64;
-    for (size_t i = 0; i < whole; i += 64) compress(state, message.data() + i);
+void Sha256::update(Bytes bytes) {
+    const size_t waiting = num_bytes_ % block_.size();
+    num_bytes_ += bytes.size();
+    if (waiting > 0) {
+        const size_t taken = std::min(bytes.size(), block_.size() - waiting);
+        std::copy_n(bytes.begin(), taken, block_.begin() + static_cast<std::ptrdiff_t>(waiting));
+        if (waiting + taken < block_.size()) return;
+        compress(state_, block_.data());
+        bytes = bytes.subspan(taken);
+    }
+    const size_t whole = bytes.size() / block_.size() * block_.size();
+    for (size_t i = 0; i < whole; i += block_.size()) compress(state_, bytes.data() + i);
+    std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end(), block_.begin());
+}
 
+Sha256Digest Sha256::finish() {
     // The rest, a one bit, zeros, and the message's length in bits, in one block or two.
-    std::array<uint8_t, 128> tail{};
-    const Bytes rest = message.subspan(whole);
-    std::copy(rest.begin(), rest.end(), tail.begin());
-    tail[rest.size()] = 0x80;
-    const size_t tail_size = rest.size() < 56 ? 64 : 128;
-    const uint64_t num_bits = uint64_t{message.size()} * 8;
+    const uint64_t num_bits = num_bytes_ * 8;
+    const size_t waiting = num_bytes_ % block_.size();
+    std::array<uint8_t, 72> tail{0x80};
+    const size_t tail_size = (waiting < 56 ? 64 : 128) - waiting;
     for (size_t i = 0; i < 8; ++i) tail[tail_size - 1 - i] = static_cast<uint8_t>(num_bits >> (8 * i));
-    for (size_t i = 0; i < tail_size; i += 64) compress(state, tail.data() + i);
+    update(Bytes(tail).first(tail_size));
 
     Sha256Digest digest;
-    for (size_t i = 0; i < 32; ++i) digest[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+    for (size_t i = 0; i < 32; ++i) digest[i] = static_cast<uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)));
     return digest;
 }
 

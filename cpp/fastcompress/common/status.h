@@ -14,6 +14,7 @@ enum class StatusCode {
     kInvalidData,      // the data cannot serve: a corpus too small
     kUnknownToken,     // a token id that the vocabulary does not have
     kMalformed,        // a serialized object is truncated, corrupted, foreign or of an unknown version
+    kFile,             // a file cannot be written or read
 };
 
 struct Status {
@@ -30,6 +31,9 @@ inline Status invalid_data(std::string message) {
 inline Status unknown_token(std::string message) {
     return {StatusCode::kUnknownToken, std::move(message)};
 }
+inline Status file_failed(std::string message) {
+    return {StatusCode::kFile, std::move(message)};
+}
 inline Status malformed(std::string message) {
     return {StatusCode::kMalformed, std::move(message)};
 }
@@ -44,6 +48,10 @@ class [[nodiscard]] Result {
     bool ok() const { return std::holds_alternative<T>(state_); }
     const Status& status() const { return std::get<Status>(state_); }
     T& operator*() {
+        assert(ok());
+        return std::get<T>(state_);
+    }
+    const T& operator*() const {
         assert(ok());
         return std::get<T>(state_);
     }

@@ -4,7 +4,8 @@
 // where a word begins" is a few operations on 64 bytes at once (boundary_bits.h). All bytes of a multi-byte character
 // carry its class, so Cyrillic or Chinese are as cheap as ASCII once the bitmaps are filled.
 //
-// Filling: by vector comparisons for ASCII; characters past ASCII are decoded one by one and set in all bitmaps.
+// Filling: by vector comparisons for ASCII and the letters of common scripts (class_kernels.h); other characters are
+// decoded one by one and looked up.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +64,7 @@ inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
     return false;
 }
 
-struct AsciiMasks;
+struct ByteMasks;
 
 class ClassBitmaps {
   public:
@@ -108,9 +109,14 @@ class ClassBitmaps {
 
   private:
     void fill(size_t begin);
-    void set_ascii(size_t word, const AsciiMasks& masks, uint64_t valid);
+    void set_ascii(size_t word, const ByteMasks& masks, uint64_t valid);
+    void fill_beyond_ascii(size_t num_words);
+    struct LetterBits {
+        uint64_t all = 0, upper = 0, lower = 0, continuation = 0;
+    };
+    void set_letters(size_t word, const LetterBits& bits);
     size_t add_character(size_t offset);
-    uint64_t* row(RunClass run_class) { return rows_[run_class].data() + 1; }
+    uint64_t* mutable_row(RunClass run_class) { return rows_[run_class].data() + 1; }
 
     Bytes text_;
     RunFamily family_;

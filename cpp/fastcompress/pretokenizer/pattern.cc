@@ -26,6 +26,7 @@ constexpr PatternInfo kPatterns[] = {
      R"re(|(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[^\r\n\p{L}\p{N}\p{P}\p{S}])?(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}])+)re"
      R"re(| ?(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{P}\p{S}])+[\r\n]*|\s*[\r\n]+|\s+(?![^\s\p{N}\u3040-\u30ff\u4e00-\u9fa5])|\s+)re"
      R"re(|(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[^\s\p{L}\p{M}\p{N}\p{P}\p{S}](?!(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}]))+)re"},
+    // Our own: a token with a letter holds letters, their marks and at most one space before them.
     {Pattern::kStrict, "strict", R"( ?[\p{L}\p{M}]+|\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Pattern::kWhitespace, "whitespace", R"( ?\S+|\s+(?!\S)|\s+)"},
     {Pattern::kNone, "none", ""},

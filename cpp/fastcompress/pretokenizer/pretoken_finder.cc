@@ -1,15 +1,8 @@
 #include "fastcompress/pretokenizer/pretoken_finder.h"
 
+#include "fastcompress/pretokenizer/class_kernels.h"
+
 namespace fastcompress::pretokenizer {
-namespace {
-
-struct Method {
-    RunFamily family;  // what the scanner reads
-    size_t (*scanner)(const Text& text, size_t begin);
-    bool has_bits;
-    BorderRules rules;
-};
-
 Method method_of(Pattern pattern) {
     using enum BorderRules::Words;
     switch (pattern) {
@@ -25,6 +18,8 @@ Method method_of(Pattern pattern) {
     }
     return {RunFamily::kBasic, nullptr, false, {}};
 }
+
+namespace {
 
 bool bit_at(const uint64_t* words, size_t offset) {
     return words[offset / 64] >> offset % 64 & 1;
@@ -46,19 +41,18 @@ size_t first_bit(const uint64_t* words, size_t begin, size_t end) {
 
 PretokenFinder::PretokenFinder(Pattern pattern, Bytes text)
     : text_(text),
-      scanner_(method_of(pattern).scanner),
-      has_bits_(method_of(pattern).has_bits),
-      bitmaps_(scanner_ ? text : Bytes(), method_of(pattern).family),
+      method_(method_of(pattern)),
+      bitmaps_(method_.scanner ? text : Bytes(), method_.family),
       reader_(text, bitmaps_),
-      bits_(method_of(pattern).rules) {}
+      bits_(method_.rules) {}
 
 bool PretokenFinder::next() {
     begin_ = end_;
     count_ = 0;
     if (begin_ == text_.size()) return false;
-    if (!scanner_) {
+    if (!method_.scanner) {
         add(text_.size());
-    } else if (has_bits_) {
+    } else if (method_.has_bits) {
         find_by_bits();
     } else {
         find_by_scanner();
@@ -74,7 +68,7 @@ void PretokenFinder::add(size_t end) {
 void PretokenFinder::find_by_scanner() {
     while (end_ < text_.size() && end_ - begin_ < ClassBitmaps::kWindowBytes) {
         bitmaps_.move_to(end_);
-        add(scanner_(reader_, end_));
+        add(method_.scanner(reader_, end_));
     }
 }
 
@@ -94,7 +88,7 @@ void PretokenFinder::find_by_bits() {
     if (bitmaps_.end() == text_.size()) {
         add(text_.size());
     } else if (count_ == 0) {  // a pretoken longer than the window
-        add(scanner_(reader_, begin_));
+        add(method_.scanner(reader_, begin_));
     }
 }
 
@@ -102,7 +96,7 @@ void PretokenFinder::find_by_bits() {
 size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
     size_t offset;
     do {
-        add(scanner_(reader_, end_));
+        add(method_.scanner(reader_, end_));
         offset = end_ - begin_;
     } while (offset < limit && (offset <= uncertain || !bit_at(bits_.borders(), offset)));
     return offset;
@@ -115,17 +109,7 @@ void PretokenFinder::copy_borders(size_t begin, size_t end) {
         uint64_t bits = words[word];
         if (word == begin / 64) bits &= ~uint64_t{0} << begin % 64;
         if (end - word * 64 < 64) bits &= (uint64_t{1} << (end - word * 64)) - 1;
-        const auto found = static_cast<size_t>(std::popcount(bits));
-        uint32_t* out = ends_.data() + count_;
-        const auto base = static_cast<uint32_t>(word * 64);
-        // Eight at a time without looking whether there are so many: cheaper than a branch for each.
-        for (size_t i = 0; i < found; i += 8) {
-            for (int k = 0; k < 8; ++k) {
-                *out++ = base + static_cast<uint32_t>(std::countr_zero(bits));
-                bits &= bits - 1;
-            }
-        }
-        count_ += found;
+        count_ += kClassKernels.list_bits(bits, static_cast<uint32_t>(word * 64), ends_.data() + count_);
     }
     if (count_ > 0) end_ = begin_ + ends_[count_ - 1];
 }

@@ -11,6 +11,15 @@
 
 namespace fastcompress::pretokenizer {
 
+// How the pretokens of a pattern are found. Alone, the scanner finds all of them; the bits are there for speed.
+struct Method {
+    RunFamily family;                                   // what the scanner reads
+    size_t (*scanner)(const Text& text, size_t begin);  // null for kNone
+    bool has_bits;
+    BorderRules rules;
+};
+Method method_of(Pattern pattern);
+
 // Holds about 30 KiB: meant to live on the stack for one text.
 class PretokenFinder {
   public:
@@ -26,7 +35,6 @@ class PretokenFinder {
     std::span<const uint32_t> ends() const { return {ends_.data(), count_}; }
 
   private:
-    using Scanner = size_t (*)(const Text& text, size_t begin);
     void find_by_bits();
     void find_by_scanner();
     void copy_borders(size_t begin, size_t end);
@@ -34,8 +42,7 @@ class PretokenFinder {
     void add(size_t end);
 
     Bytes text_;
-    Scanner scanner_;  // null for kNone
-    bool has_bits_;
+    Method method_;
     ClassBitmaps bitmaps_;
     Text reader_;
     BorderBits bits_;

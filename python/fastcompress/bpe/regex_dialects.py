@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from fastcompress.errors import ConfigError
 
 _BRACED_CODE_POINT = re.compile(r"\\[xu]\{([0-9A-Fa-f]{1,8})\}")
+# ``[A&&[B]]`` and ``[A&&[^B]]``, as Kimi's pattern has them.
+_ITEMS = r"(?:\\[pP]\{[^}]*\}|\\.|[^\[\]&\\])+"
+_INTERSECTION = re.compile(rf"(?<!\\)\[(?!\^)({_ITEMS})&&\[(\^?)({_ITEMS})\]\]")
 _ONIG_IN_PYTHON = {"$": r"(?=\n|\Z)", "^": r"(?:^|(?<=\n))", r"\z": r"\Z", r"\Z": r"(?=\n?\Z)", r"\h": "[0-9A-Fa-f]"}
 _FANCY_IN_PYTHON = {"$": r"\Z", r"\z": r"\Z", r"\Z": r"(?=\n?\Z)", r"\h": "[0-9A-Fa-f]"}
 _FANCY_IN_ONIG = {"$": r"\z", "^": r"\A"}
@@ -22,6 +25,7 @@ def from_fancy_regex(regex: str) -> str:
     """A pattern of tiktoken's in Python's syntax. Raises ConfigError for what cannot be put into it."""
     if "[:" in regex:  # of ASCII only there, of all Unicode here and in Oniguruma
         raise ConfigError(f"the pattern {regex[:200]!r} has a POSIX class; spell it out, as a-z or \\p{{L}}")
+    regex = _INTERSECTION.sub(lambda m: f"(?:(?{'!' if m[2] else '='}[{m[3]}])[{m[1]}])", regex)
     return "".join(_FANCY_IN_PYTHON.get(atom, atom) for atom in _atoms(regex))
 
 

@@ -16,12 +16,13 @@ import numpy.typing as npt
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
 from fastcompress.bpe.arguments import Text, Tokens, check_dropout, check_threads, checked_special_ids, readable_ids
+from fastcompress.bpe.counts import PretokenCounts, Source
 from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
 from fastcompress.bpe.huggingface import document_of, vocabulary_of
 from fastcompress.bpe.offsets import TokenOffsets
 from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
-from fastcompress.bpe.training import train_vocabulary
+from fastcompress.bpe.training import TieBreak, train_vocabulary
 from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 from fastcompress.formats.rank_file import naming_file, read_published_ranks
@@ -44,35 +45,78 @@ class BPE:
     @classmethod
     def train(
         cls,
-        source: Text | Iterable[Text],
+        source: Source | PretokenCounts,
         *,
         vocab_size: int,
-        pattern: str = "cl100k",
+        pattern: str | None = None,
         special_tokens: Sequence[str] = (),
+        tie_break: TieBreak = "lowest_id",
+        min_frequency: int = 1,
+        max_token_length: int | None = None,
+        initial_alphabet: bytes | None = None,
+        continue_from: BPE | None = None,
         num_threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        temporary_folder: str | os.PathLike[str] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> BPE:
-        """Learns a vocabulary of exactly ``vocab_size`` ids: 256 bytes, then merges, then the special tokens.
+        """Learns a vocabulary of exactly ``vocab_size`` ids: bytes, merges and special tokens.
 
-        source: one text or an iterable of texts, streamed; memory is bounded by the distinct pretokens (and one batch).
-        pattern: a name of `fastcompress.pretokenizer.PATTERNS`; merges never cross its pretokens.
-        num_threads: for counting pretokens, a text a thread at a time; None: all cores. It never changes the result.
-        on_progress: called with (merges done, merges wanted) now and then.
+        source: a text, a file (`pathlib.Path`, one text), an iterable of them, streamed, or `PretokenCounts`.
+        pattern: a name of `fastcompress.pretokenizer.PATTERNS`; merges never cross its pretokens. None: that of the
+        counts or of ``continue_from``, else ``cl100k``.
+        tie_break: which of equally frequent pairs is merged first. ``lowest_id``: the smaller (left id, right id),
+        where ids are 256 bytes, then merges, then special tokens. ``huggingface``: the merges and ids of the library
+        ``tokenizers``: special tokens, bytes in the order of its byte-level alphabet, merges; also a merge that spells
+        an older token becomes that token.
+        min_frequency: pairs that occur less often are not merged. max_token_length: no merge makes more bytes
+        (``huggingface``: it makes fewer, or two, as there). With either, the vocabulary may come out smaller.
+        initial_alphabet: with ``huggingface``, the bytes that get ids even if no text holds them; None: all. Bytes
+        that no text holds and that are not in it get ids from ``vocab_size`` on, since every text can be encoded.
+        continue_from: a tokenizer with merges; its ids and merges stay, and ``vocab_size`` counts them. New merges
+        come after its last id, new special tokens after them.
+        num_threads: for counting pretokens; None: all cores. max_memory_bytes, temporary_folder: for counting, see
+        `PretokenCounts`. They never change the result. Merging takes memory in proportion to the distinct pretokens:
+        8 to 12 bytes a byte of them.
+        on_progress: called with (tokens made, tokens wanted) now and then.
 
-        Each step merges the pair that occurs most often; of equally frequent pairs the one with the smaller (left id,
-        right id). The result depends on the multiset of texts only. Raises ConfigError for a bad setting and DataError
-        when the texts hold fewer distinct pairs than asked for. Source: Sennrich, Haddow and Birch, 2016.
+        Each step merges the pair that occurs most often. The result depends on the multiset of texts only. Raises
+        ConfigError for a bad setting and DataError when the texts hold fewer distinct pairs than asked for. Source:
+        Sennrich, Haddow and Birch, 2016.
         """
+        if continue_from is not None and not isinstance(continue_from, BPE):
+            raise TypeError(f"continue_from must be a BPE, not {type(continue_from).__name__}")
         return cls(
             train_vocabulary(
                 source,
                 vocab_size=vocab_size,
                 pattern=pattern,
                 special_tokens=special_tokens,
+                tie_break=tie_break,
+                min_frequency=min_frequency,
+                max_token_length=max_token_length,
+                initial_alphabet=initial_alphabet,
+                continue_from=None if continue_from is None else continue_from._core,
                 num_threads=num_threads,
+                max_memory_bytes=max_memory_bytes,
+                temporary_folder=temporary_folder,
                 on_progress=on_progress,
             )
         )
+
+    @staticmethod
+    def count_pretokens(
+        source: Source,
+        *,
+        pattern: str = "cl100k",
+        num_threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        temporary_folder: str | os.PathLike[str] | None = None,
+    ) -> PretokenCounts:
+        """What `train` learns from: how often each pretoken occurs. Tables of parts of a corpus add up; see there."""
+        counts = PretokenCounts(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
+        counts.add(source, num_threads=num_threads)
+        return counts
 
     @classmethod
     def from_tiktoken(
@@ -245,7 +289,14 @@ class BPE:
 
     # ------------------------------------------------------------------ encoding
 
-    def encode(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> list[int]:
+    def encode(
+        self,
+        text: Text,
+        *,
+        allowed_special: Specials = (),
+        disallowed_special: Specials = "all",
+        num_threads: int | None = None,
+    ) -> list[int]:
         """The ids of a text.
 
         Where the text of a special token occurs, ``allowed_special`` tokens get their id, ``disallowed_special`` ones
@@ -253,16 +304,14 @@ class BPE:
         allowed tokens that begin at one place the longest is taken. Added tokens that are not special (a
         ``tokenizer.json`` may have some) always get their id; beside them, no token is sought within the text of a
         special one that is not allowed.
-        """
-        ids: list[int] = self.encode_to_numpy(
-            text, allowed_special=allowed_special, disallowed_special=disallowed_special
-        ).tolist()
-        return ids
 
-    def encode_ordinary(self, text: Text) -> list[int]:
+        num_threads: for one long text with a named pattern; it changes nothing else. None: all cores, from 1 MiB on.
+        """
+        return self._encode_to_list(text, self._special.check(text, allowed_special, disallowed_special), num_threads)
+
+    def encode_ordinary(self, text: Text, *, num_threads: int | None = None) -> list[int]:
         """The ids of a text in which special tokens are ordinary text."""
-        ids: list[int] = self._encode(text, b"").tolist()
-        return ids
+        return self._encode_to_list(text, b"", num_threads)
 
     def pretoken_ends(self, text: bytes) -> npt.NDArray[np.uint64]:
         """uint64[n]: where each pretoken of a text ends, in bytes (without those that the pattern drops)."""
@@ -282,12 +331,13 @@ class BPE:
         *,
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
+        num_threads: int | None = None,
     ) -> npt.NDArray[Any]:
         """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
         if dtype is not np.uint32:
             self._check_dtype(dtype)
         allowed = self._special.check(text, allowed_special, disallowed_special)
-        tokens = self._encode(text, allowed)
+        tokens = self._encode(text, allowed, num_threads)
         return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
@@ -318,11 +368,10 @@ class BPE:
         disallowed_special: Specials = "all",
     ) -> list[list[int]]:
         """`encode` for many texts on ``num_threads`` threads (None: all cores); their number changes nothing."""
-        tokens, offsets = self.encode_batch_to_numpy(
-            texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
-        )
-        ids, borders = tokens.tolist(), offsets.tolist()
-        return [ids[begin:end] for begin, end in itertools.pairwise(borders)]
+        allowed = self._check_batch(texts, num_threads, allowed_special, disallowed_special)
+        if self._custom is None:
+            return self._core.encode_batch_to_lists(texts, num_threads, allowed)
+        return [self._encode_to_list(text, allowed, num_threads) for text in texts]
 
     def encode_batch_to_numpy(
         self,
@@ -336,22 +385,39 @@ class BPE:
 
         Text i is ``tokens[offsets[i]:offsets[i + 1]]``.
         """
-        if isinstance(texts, str | bytes):
-            raise TypeError("expected a sequence of texts; for one text call encode")
-        check_threads(num_threads)
-        masks = {self._special.check(text, allowed_special, disallowed_special) for text in texts}
-        [allowed] = masks or {b""}
+        allowed = self._check_batch(texts, num_threads, allowed_special, disallowed_special)
         if self._custom is None:
             return self._core.encode_batch(texts, num_threads, allowed)
-        encoded = [self._encode(text, allowed) for text in texts]
+        encoded = [self._encode(text, allowed, num_threads) for text in texts]
         offsets = np.zeros(len(encoded) + 1, np.uint64)
         np.cumsum([len(ids) for ids in encoded], out=offsets[1:])
         return np.concatenate([np.empty(0, np.uint32), *encoded]), offsets
 
-    def _encode(self, text: Text, allowed: bytes) -> npt.NDArray[np.uint32]:
-        """The ids of a text in which some special tokens are allowed, as SpecialTokens.check says it."""
+    def _check_batch(
+        self, texts: Sequence[Text], num_threads: int | None, allowed: Specials, disallowed: Specials
+    ) -> bytes:
+        """The special tokens allowed in the texts, after refusing a text that holds one that is disallowed."""
+        if isinstance(texts, str | bytes):
+            raise TypeError("expected a sequence of texts; for one text call encode")
+        check_threads(num_threads)
+        masks = {self._special.check(text, allowed, disallowed) for text in texts}
+        [mask] = masks or {b""}
+        return mask
+
+    def _encode_to_list(self, text: Text, allowed: bytes, num_threads: int | None) -> list[int]:
+        if num_threads is not None:
+            check_threads(num_threads)
         if self._custom is None:
-            return self._core.encode(text, allowed)
+            return self._core.encode_to_list(text, allowed, num_threads)
+        ids: list[int] = self._encode(text, allowed, num_threads).tolist()
+        return ids
+
+    def _encode(self, text: Text, allowed: bytes, num_threads: int | None = 1) -> npt.NDArray[np.uint32]:
+        """The ids of a text in which some special tokens are allowed, as SpecialTokens.check says it."""
+        if num_threads is not None:
+            check_threads(num_threads)
+        if self._custom is None:
+            return self._core.encode(text, allowed, num_threads)
         parts = [
             np.array([part], np.uint32)
             if isinstance(part, int)

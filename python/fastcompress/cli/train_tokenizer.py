@@ -23,10 +23,23 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
 @click.option("--vocab-size", type=click.IntRange(min=256), required=True, help="Ids, special tokens included.")
-@click.option("--pattern", default="cl100k", show_default=True, help="gpt2, cl100k, o200k, whitespace or none.")
+@click.option("--pattern", help="A named pattern, such as gpt2, cl100k, o200k, whitespace or none.  [default: cl100k]")
 @click.option("--special-token", "special_tokens", multiple=True, help="Give it an id of its own; repeatable.")
+@click.option(
+    "--tie-break",
+    type=click.Choice(["lowest_id", "huggingface"]),
+    default="lowest_id",
+    show_default=True,
+    help="Which of equally frequent pairs comes first; huggingface: merges and ids as its tokenizers library makes.",
+)
+@click.option("--min-frequency", type=click.IntRange(min=1), default=1, help="Merge no pair that occurs less often.")
+@click.option("--max-token-length", type=click.IntRange(min=1), help="Make no token of more bytes.")
+@click.option("--continue-from", metavar="VOCABULARY", help="Keep the ids and merges of this one, and add to them.")
 @click.option("-o", "--output", required=True, help="The vocabulary; a name that ends in .json: a codec file.")
 @click.option("--threads", type=click.IntRange(min=1), help="For counting words.  [default: all cores]")
+@click.option(
+    "--max-memory", type=click.IntRange(min=1), metavar="MIB", help="Spill counts of words over this to disk."
+)
 @json_option
 def train_tokenizer(
     files: tuple[str, ...],
@@ -34,10 +47,15 @@ def train_tokenizer(
     text_key: str,
     max_bytes: int | None,
     vocab_size: int,
-    pattern: str,
+    pattern: str | None,
     special_tokens: tuple[str, ...],
+    tie_break: str,
+    min_frequency: int,
+    max_token_length: int | None,
+    continue_from: str | None,
     output: str,
     threads: int | None,
+    max_memory: int | None,
     as_json: bool,
 ) -> None:
     """Learn a BPE vocabulary from FILES, whole, or from the train split of --corpus.
@@ -46,6 +64,7 @@ def train_tokenizer(
     """
     need_one(FILES=files, corpus=corpus)
     check_output(output)
+    from fastcompress.bpe import BPE
     from fastcompress.codec import BPECodec, save_codec
 
     documents = (
@@ -59,7 +78,12 @@ def train_tokenizer(
         vocab_size=vocab_size,
         pattern=pattern,
         special_tokens=special_tokens,
+        tie_break=tie_break,
+        min_frequency=min_frequency,
+        max_token_length=max_token_length,
+        continue_from=BPE.load(continue_from) if continue_from else None,
         num_threads=threads,
+        max_memory_bytes=max_memory << 20 if max_memory else None,
     )
     codec = BPECodec(tokenizer)
     if output.endswith(".json"):
@@ -94,11 +118,11 @@ def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **setti
         if not num_bytes:
             raise DataError(f"{name}: empty, so there is nothing to learn from; give text")
 
-    with progress_bar("merging", vocab_size - 256, "merge") as advance:
+    with progress_bar("merging", unit="merge") as advance:
 
         def merged(done: int, wanted: int) -> None:
             nonlocal num_done
-            advance(done - num_done)
+            advance(done - num_done, wanted)
             num_done = done
 
         tokenizer = BPE.train(counted(), vocab_size=vocab_size, on_progress=merged, **settings)

@@ -13,7 +13,7 @@ from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.published_ranks import PublishedEncoding
 from fastcompress.formats.rank_cache import published_file
 
-MAX_IDS = 1 << 24
+MAX_IDS = 1 << 21
 """Ids are below this, as in the core."""
 
 

@@ -10,7 +10,7 @@ Plugins of the namespace package ``tiktoken_ext`` are found as tiktoken finds th
 
 Known differences, all of them where tiktoken raises or gives what it does not promise: lone surrogates are replaced by
 every method that takes a text, not by two; errors have other messages, and are also errors of `fastcompress.errors`; a
-vocabulary must hold the 256 single bytes, and ids are below 2**24.
+vocabulary must hold the 256 single bytes, and ids are below 2**21.
 """
 
 from __future__ import annotations

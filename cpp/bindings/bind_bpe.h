@@ -1,0 +1,39 @@
+// What the bindings of the BPE core share.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "bind.h"
+#include "fastcompress/bpe/batch_encoder.h"
+#include "fastcompress/bpe/text_encoder.h"
+#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/common/parallel.h"
+#include "id_objects.h"
+
+namespace fastcompress::bindings {
+
+// A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
+struct Tokenizer {
+    explicit Tokenizer(bpe::Vocabulary v)
+        : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary), id_objects(vocabulary.size()) {}
+    bpe::Vocabulary vocabulary;
+    bpe::EncoderPool pool;
+    bpe::TextEncoder text_encoder;
+    IdObjects id_objects;
+};
+
+inline std::unique_ptr<Tokenizer> make_tokenizer(Result<bpe::Vocabulary> vocabulary) {
+    if (!vocabulary.ok()) raise(vocabulary.status());
+    return std::make_unique<Tokenizer>(std::move(*vocabulary));
+}
+
+inline size_t num_threads_or_default(std::optional<size_t> num_threads) {
+    return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
+}
+
+// The part of the module bpe that counts and trains.
+void bind_trainer(py::module_& bpe);
+
+}  // namespace fastcompress::bindings

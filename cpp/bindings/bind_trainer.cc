@@ -1,0 +1,257 @@
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <mutex>
+
+#include "bind_bpe.h"
+#include "fastcompress/bpe/pretoken_counter.h"
+#include "fastcompress/bpe/trainer.h"
+#include "fastcompress/pretokenizer/text_cut.h"
+
+namespace fastcompress::bindings {
+namespace {
+
+void raise_if(const std::optional<Status>& error) {
+    if (error) raise(*error);
+}
+
+// A text to be read once. Of a str that is not ASCII, TextView would leave the UTF-8 in the object for good, which for a
+// corpus in memory is as much again.
+TextView view_once(py::handle text) {
+    if (PyUnicode_Check(text.ptr()) && !PyUnicode_IS_ASCII(text.ptr())) {
+        if (const auto utf8 = py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(text.ptr()))) {
+            return TextView(utf8);
+        }
+        PyErr_Clear();  // surrogates, which TextView replaces
+    }
+    return TextView(text);
+}
+
+class PretokenCounts;
+
+// The entries of counts in ascending order, some at a time.
+class CountItems {
+  public:
+    explicit CountItems(PretokenCounts& counts);
+    py::list next_batch(size_t max_items);
+
+  private:
+    PretokenCounts& counts_;  // kept alive by the binding
+    std::unique_ptr<bpe::SortedCounts> entries_;
+    uint64_t version_;
+};
+
+// One lock a table: whoever counts, reads or trains holds it, without the GIL.
+class PretokenCounts {
+  public:
+    PretokenCounts(std::string_view pattern, std::optional<size_t> max_memory_bytes, std::string folder)
+        : counter_({parse_pattern(pattern), max_memory_bytes.value_or(std::numeric_limits<size_t>::max()),
+                    std::move(folder)}) {}
+
+    // body() with the lock held, without the GIL; locked: where it changes something.
+    template <class Body>
+    auto locked_read(const Body& body) {
+        return without_gil([&] {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            return body();
+        });
+    }
+    template <class Body>
+    auto locked(const Body& body) {
+        return locked_read([&] {
+            ++version_;
+            return body();
+        });
+    }
+
+    void add_texts(const py::sequence& texts, std::optional<size_t> num_threads) {
+        const auto items =
+            py::reinterpret_steal<py::object>(PySequence_Fast(texts.ptr(), "expected a sequence of texts"));
+        if (!items) throw py::error_already_set();
+        std::vector<TextView> views;
+        std::vector<Bytes> bytes;
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
+            views.push_back(view_once(PySequence_Fast_GET_ITEM(items.ptr(), i)));
+            bytes.push_back(views.back().bytes());
+        }
+        raise_if(locked([&] { return counter_.add_texts(bytes, num_threads_or_default(num_threads)); }));
+    }
+
+    // Of another object. Both are locked at once, so that a += b and b += a do not wait for each other.
+    void add_counts(PretokenCounts& other) {
+        raise_if(without_gil([&] {
+            std::scoped_lock lock(mutex_, other.mutex_);
+            ++version_;
+            return counter_.add(*other.counter_.sorted());
+        }));
+    }
+
+    void add_file(const std::string& path) {
+        raise_if(locked([&] { return add_read(*bpe::CountsReader::open(path)); }));
+    }
+    void add_bytes(const py::bytes& blob) {
+        const Bytes bytes = bytes_of(blob);
+        raise_if(locked([&] { return add_read(*bpe::CountsReader::of(bytes)); }));
+    }
+
+    // Calls sink(bytes) until everything is written.
+    void write(const std::function<void(py::bytes)>& sink) {
+        raise_if(locked([&]() -> std::optional<Status> {
+            bpe::CountsWriter writer(
+                [&](Bytes bytes) {
+                    const py::gil_scoped_acquire held;
+                    sink(to_py_bytes(bytes));
+                    return true;
+                },
+                pattern_name());
+            const std::unique_ptr<bpe::SortedCounts> entries = counter_.sorted();
+            while (const auto entry = entries->next()) writer.add(*entry);
+            if (auto error = entries->status()) return error;
+            writer.finish();
+            return std::nullopt;
+        }));
+    }
+
+    uint64_t size() {
+        Result<uint64_t> result = locked_read([&] { return counter_.size(); });
+        if (!result.ok()) raise(result.status());
+        return *result;
+    }
+
+    // Feeds a trainer; if `consume`, the table is empty afterwards. Returns the number of distinct pretokens.
+    Result<uint64_t> feed(bpe::Trainer& trainer, bool consume) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        uint64_t size = 0;
+        std::optional<Status> refused;
+        const std::optional<Status> unread = counter_.for_each([&](const bpe::CountsEntry& entry) {
+            ++size;
+            if (!refused) refused = trainer.add(entry.pretoken, entry.count);
+        });
+        if (unread) return *unread;
+        if (refused) return *refused;
+        if (consume) {
+            ++version_;
+            counter_.clear();
+        }
+        return size;
+    }
+
+    std::string_view pattern_name() const { return pretokenizer::info(counter_.pattern()).name; }
+    pretokenizer::Pattern pattern() const { return counter_.pattern(); }
+    size_t num_runs() const { return counter_.num_runs(); }
+
+  private:
+    friend class CountItems;
+
+    std::optional<Status> add_read(bpe::CountsReader& reader) {
+        if (!reader.status() && reader.pattern() != pattern_name()) {
+            return invalid_data("pretoken counts of the pattern '" + reader.pattern() + "', not '" +
+                                std::string(pattern_name()) + "'");
+        }
+        return counter_.add(reader);
+    }
+
+    bpe::PretokenCounter counter_;
+    std::mutex mutex_;
+    uint64_t version_ = 0;  // grows with every change
+};
+
+CountItems::CountItems(PretokenCounts& counts) : counts_(counts) {
+    entries_ = counts.locked_read([&] {
+        version_ = counts.version_;
+        return counts.counter_.sorted();
+    });
+}
+
+py::list CountItems::next_batch(size_t max_items) {
+    std::vector<std::pair<std::string, uint64_t>> batch;
+    bool is_valid = true;
+    counts_.locked_read([&] {  // nobody may wait for this lock with the GIL, which its holder may want
+        is_valid = version_ == counts_.version_;
+        while (is_valid && batch.size() < max_items) {
+            const auto entry = entries_->next();
+            if (!entry) break;
+            batch.emplace_back(as_chars(entry->pretoken), entry->count);
+        }
+        return 0;
+    });
+    if (!is_valid) throw std::runtime_error("pretoken counts changed during iteration");
+    raise_if(entries_->status());
+    py::list items;
+    for (const auto& [pretoken, count] : batch) items.append(py::make_tuple(py::bytes(pretoken), count));
+    return items;
+}
+
+// The pattern of a file of counts.
+std::string pattern_of_reader(const bpe::CountsReader& reader) {
+    raise_if(reader.status());
+    return reader.pattern();
+}
+
+// The tokenizer, and the number of distinct pretokens that it was trained on. If `consume`, the counts are empty
+// afterwards.
+py::tuple train(PretokenCounts& counts, bool consume, size_t vocab_size, const std::vector<std::string>& special_tokens,
+                bool huggingface, int64_t min_frequency, std::optional<uint64_t> max_token_length,
+                const py::bytes& initial_alphabet, const Tokenizer* base, const bpe::Trainer::Progress& progress) {
+    bpe::TrainerSettings settings;
+    settings.pattern = counts.pattern();
+    settings.tie_break = huggingface ? bpe::TieBreak::kHuggingFace : bpe::TieBreak::kLowestId;
+    settings.vocab_size = vocab_size;
+    settings.special_tokens = special_tokens;
+    settings.min_frequency = min_frequency;
+    if (max_token_length) settings.max_token_length = *max_token_length;
+    for (const uint8_t byte : bytes_of(initial_alphabet)) settings.initial_alphabet[byte] = true;
+    settings.base = base != nullptr ? &base->vocabulary : nullptr;
+
+    const auto progress_with_gil = [&](size_t done, size_t wanted) {
+        const py::gil_scoped_acquire held;
+        progress(done, wanted);
+    };
+    uint64_t num_distinct = 0;
+    Result<bpe::Vocabulary> vocabulary = without_gil([&]() -> Result<bpe::Vocabulary> {
+        auto trainer = bpe::Trainer::make(std::move(settings));
+        if (!trainer.ok()) return trainer.status();
+        const Result<uint64_t> fed = counts.feed(**trainer, consume);
+        if (!fed.ok()) return fed.status();
+        num_distinct = *fed;
+        Result<bpe::VocabularySpec> spec = (*trainer)->train(progress_with_gil);
+        if (!spec.ok()) return spec.status();
+        trainer->reset();
+        return bpe::Vocabulary::make(std::move(*spec));
+    });
+    return py::make_tuple(make_tokenizer(std::move(vocabulary)), num_distinct);
+}
+
+}  // namespace
+
+void bind_trainer(py::module_& bpe) {
+    py::class_<CountItems>(bpe, "CountItems").def("next_batch", &CountItems::next_batch, py::arg("max_items"));
+    py::class_<PretokenCounts>(bpe, "PretokenCounts")
+        .def(py::init<std::string_view, std::optional<size_t>, std::string>(), py::arg("pattern"),
+             py::arg("max_memory_bytes"), py::arg("folder"))
+        .def("add_texts", &PretokenCounts::add_texts, py::arg("texts"), py::arg("num_threads"))
+        .def("add_counts", &PretokenCounts::add_counts, py::arg("other"))
+        .def("add_file", &PretokenCounts::add_file, py::arg("path"))
+        .def("add_bytes", &PretokenCounts::add_bytes, py::arg("blob"))
+        .def("write", &PretokenCounts::write, py::arg("sink"))
+        .def(
+            "items", [](PretokenCounts& counts) { return std::make_unique<CountItems>(counts); },
+            py::keep_alive<0, 1>())
+        .def("size", &PretokenCounts::size)
+        .def_property_readonly("num_runs", &PretokenCounts::num_runs)
+        .def_property_readonly("pattern", [](const PretokenCounts& c) { return std::string(c.pattern_name()); });
+    bpe.def("train", &train, py::arg("counts"), py::arg("consume"), py::arg("vocab_size"), py::arg("special_tokens"),
+            py::arg("huggingface"), py::arg("min_frequency"), py::arg("max_token_length"), py::arg("initial_alphabet"),
+            py::arg("base"), py::arg("progress"));
+    bpe.def(
+        "counts_pattern_of_file",
+        [](const std::string& path) { return pattern_of_reader(*bpe::CountsReader::open(path)); }, py::arg("path"));
+    bpe.def(
+        "counts_pattern_of_bytes",
+        [](const py::bytes& blob) { return pattern_of_reader(*bpe::CountsReader::of(bytes_of(blob))); },
+        py::arg("blob"));
+    bpe.def(
+        "last_cut", [](const py::bytes& text) { return pretokenizer::last_cut(bytes_of(text)); }, py::arg("text"));
+}
+
+}  // namespace fastcompress::bindings

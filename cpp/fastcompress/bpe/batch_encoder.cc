@@ -1,0 +1,101 @@
+#include "fastcompress/bpe/batch_encoder.h"
+
+#include <algorithm>
+
+#include "fastcompress/common/parallel.h"
+#include "fastcompress/pretokenizer/text_cut.h"
+
+namespace fastcompress::bpe {
+namespace {
+
+// A thread with less to do is not worth starting.
+constexpr size_t kMinBytesPerThread = size_t{1} << 16;
+
+size_t total_bytes(std::span<const Bytes> texts) {
+    size_t num_bytes = 0;
+    for (const Bytes text : texts) num_bytes += text.size();
+    return num_bytes;
+}
+
+// Texts, the long ones in parts of about `part_bytes`; text i ends with part ends[i] - 1.
+struct Parts {
+    std::vector<Bytes> parts;
+    std::vector<size_t> ends;
+};
+
+Parts cut_texts(std::span<const Bytes> texts, size_t part_bytes) {
+    Parts cut;
+    for (Bytes text : texts) {
+        do {
+            const size_t end = text.size() < 2 * part_bytes ? text.size() : pretokenizer::next_cut(text, part_bytes);
+            cut.parts.push_back(text.first(end));
+            text = text.subspan(end);
+        } while (!text.empty());
+        cut.ends.push_back(cut.parts.size());
+    }
+    return cut;
+}
+
+}  // namespace
+
+std::unique_ptr<Encoder> EncoderPool::take() {
+    std::unique_ptr<Encoder> encoder;
+    if (!busy_.test_and_set(std::memory_order_acquire)) {
+        if (!idle_.empty()) {
+            encoder = std::move(idle_.back());
+            idle_.pop_back();
+        }
+        busy_.clear(std::memory_order_release);
+    }
+    return encoder ? std::move(encoder) : std::make_unique<Encoder>(vocabulary_);
+}
+
+void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
+    if (busy_.test_and_set(std::memory_order_acquire)) return;  // somebody is at it: let this one go
+    if (idle_.size() < default_num_threads()) idle_.push_back(std::move(encoder));
+    busy_.clear(std::memory_order_release);
+}
+
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+                          const TextMethod& method) {
+    const size_t num_bytes = total_bytes(texts);
+    num_threads = std::min(num_threads, 1 + num_bytes / kMinBytesPerThread);
+    // Cut so that no part keeps the others waiting for long.
+    const bool is_cut = method.may_cut && num_threads > 1;
+    const Parts cut = is_cut ? cut_texts(texts, std::max(kMinBytesPerThread, num_bytes / (8 * num_threads))) : Parts{};
+    const std::span<const Bytes> parts = is_cut ? std::span<const Bytes>(cut.parts) : texts;
+
+    num_threads = std::min(num_threads, std::max<size_t>(1, parts.size()));
+    std::vector<uint64_t> ends(parts.size());  // of each part's tokens, among those of its thread
+    std::vector<TokenBuffer> buffers(num_threads);
+    std::vector<size_t> begins(num_threads + 1, parts.size());           // the first part of each thread
+    const auto weight = [&](size_t i) { return parts[i].size() + 64; };  // 64: what an empty text costs, about
+    parallel_parts(parts.size(), num_threads, weight, [&](size_t thread, size_t begin, size_t end) {
+        TokenBuffer& out = buffers[thread];
+        begins[thread] = begin;
+        pool.with_encoder([&](Encoder& encoder) {
+            for (size_t i = begin; i < end; ++i) {
+                method.encode_text(encoder, parts[i], out);
+                ends[i] = out.size();
+            }
+        });
+    });
+
+    EncodedBatch batch;
+    batch.tokens = std::move(buffers[0]);
+    for (size_t thread = 1; thread < buffers.size(); ++thread) {
+        for (size_t i = begins[thread]; i < begins[thread + 1]; ++i) ends[i] += batch.tokens.size();
+        batch.tokens.append(buffers[thread].tokens());
+        buffers[thread] = TokenBuffer();
+    }
+    batch.offsets.assign(texts.size() + 1, 0);
+    for (size_t i = 0; i < texts.size(); ++i) batch.offsets[i + 1] = ends[is_cut ? cut.ends[i] - 1 : i];
+    return batch;
+}
+
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads) {
+    const auto encode_text = [](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); };
+    return encode_batch(pool, texts, num_threads, {encode_text, false});
+}
+
+}  // namespace fastcompress::bpe

@@ -1,0 +1,55 @@
+// Encoding many texts, or a long one, on several threads.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fastcompress/bpe/encoder.h"
+
+namespace fastcompress::bpe {
+
+// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core. Thread-safe. A
+// child process after a fork may use it, whatever the other threads of its parent were doing: nobody ever waits for
+// the lock.
+class EncoderPool {
+  public:
+    explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+    // Calls body(encoder) with an encoder of the pool, or a new one.
+    template <class Body>
+    void with_encoder(const Body& body) {
+        std::unique_ptr<Encoder> encoder = take();
+        body(*encoder);
+        give_back(std::move(encoder));
+    }
+
+  private:
+    std::unique_ptr<Encoder> take();
+    void give_back(std::unique_ptr<Encoder> encoder);
+
+    const Vocabulary& vocabulary_;
+    std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+    std::vector<std::unique_ptr<Encoder>> idle_;
+};
+
+// texts[i] is tokens[offsets[i], offsets[i + 1]).
+struct EncodedBatch {
+    TokenBuffer tokens;
+    std::vector<uint64_t> offsets;  // texts.size() + 1
+};
+
+// How one text is encoded: encode_text(encoder, text, out), called on several threads at once. `may_cut`: it is
+// Encoder::encode with a named pattern, so that a long text may be encoded in parts (text_cut.h).
+struct TextMethod {
+    std::function<void(Encoder&, Bytes, TokenBuffer&)> encode_text;
+    bool may_cut = false;
+};
+
+// On up to num_threads threads; their number changes nothing. O(bytes).
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+                          const TextMethod& method);
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
+
+}  // namespace fastcompress::bpe

@@ -1,0 +1,56 @@
+// A growing array for plain data that may be large: grown by realloc, which on Linux moves the pages of a large block
+// instead of copying them, so that growing never holds the old and the new array at once. Memory is not cleared.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+
+namespace fastcompress {
+
+template <class T>
+class GrowingArray {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    size_t size() const { return size_; }
+    size_t capacity() const { return capacity_; }
+    T* data() { return data_.get(); }
+    const T* data() const { return data_.get(); }
+    T& operator[](size_t i) { return data_[i]; }
+    const T& operator[](size_t i) const { return data_[i]; }
+
+    // O(1) amortized.
+    void push_back(T value) { *extend(1) = value; }
+    void append(std::span<const T> values) { std::copy(values.begin(), values.end(), extend(values.size())); }
+    // Makes the array longer by `count` elements that have no value yet; the first of them.
+    T* extend(size_t count) {
+        if (capacity_ - size_ < count) set_capacity(std::max(size_ + count, capacity_ + capacity_ / 2));
+        size_ += count;
+        return data_.get() + size_ - count;
+    }
+    // size <= size().
+    void shrink(size_t size) { size_ = size; }
+    // capacity >= size(). Gives back what it has too much.
+    void set_capacity(size_t capacity) {
+        void* memory = std::realloc(static_cast<void*>(data_.get()), std::max<size_t>(1, capacity) * sizeof(T));
+        if (!memory) throw std::bad_alloc();
+        (void)data_.release();
+        data_.reset(static_cast<T*>(memory));
+        capacity_ = capacity;
+    }
+
+  private:
+    struct Free {
+        void operator()(T* memory) const { std::free(static_cast<void*>(memory)); }
+    };
+    std::unique_ptr<T[], Free> data_;
+    size_t size_ = 0;
+    size_t capacity_ = 0;
+};
+
+}  // namespace fastcompress

@@ -1,0 +1,196 @@
+#include "fastcompress/pretokenizer/class_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#define FASTCOMPRESS_X86 1
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#include <arm_neon.h>
+#define FASTCOMPRESS_NEON 1
+#endif
+
+namespace fastcompress::pretokenizer {
+
+#if defined(FASTCOMPRESS_X86)
+
+namespace sse2 {
+using Vector = __m128i;
+constexpr size_t kSize = 16;
+inline Vector load(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+inline Vector splat(int byte) {
+    return _mm_set1_epi8(static_cast<char>(byte));
+}
+inline Vector subtract(Vector a, Vector b) {
+    return _mm_sub_epi8(a, b);
+}
+inline Vector equal(Vector a, Vector b) {
+    return _mm_cmpeq_epi8(a, b);
+}
+inline Vector minimum(Vector a, Vector b) {
+    return _mm_min_epu8(a, b);
+}
+inline Vector any(Vector a, Vector b) {
+    return _mm_or_si128(a, b);
+}
+inline Vector both(Vector a, Vector b) {
+    return _mm_and_si128(a, b);
+}
+inline Vector except(Vector a, Vector b) {
+    return _mm_andnot_si128(b, a);
+}
+inline uint64_t mask(Vector v) {
+    return static_cast<uint32_t>(_mm_movemask_epi8(v));
+}
+#include "fastcompress/pretokenizer/class_kernels.inc"
+}  // namespace sse2
+
+#if defined(__GNUC__)
+// What is defined up to the end of the region may use these instructions, and is called only where the machine has them.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2,popcnt")
+#endif
+namespace avx2 {
+using Vector = __m256i;
+constexpr size_t kSize = 32;
+inline Vector load(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+inline Vector splat(int byte) {
+    return _mm256_set1_epi8(static_cast<char>(byte));
+}
+inline Vector subtract(Vector a, Vector b) {
+    return _mm256_sub_epi8(a, b);
+}
+inline Vector equal(Vector a, Vector b) {
+    return _mm256_cmpeq_epi8(a, b);
+}
+inline Vector minimum(Vector a, Vector b) {
+    return _mm256_min_epu8(a, b);
+}
+inline Vector any(Vector a, Vector b) {
+    return _mm256_or_si256(a, b);
+}
+inline Vector both(Vector a, Vector b) {
+    return _mm256_and_si256(a, b);
+}
+inline Vector except(Vector a, Vector b) {
+    return _mm256_andnot_si256(b, a);
+}
+inline uint64_t mask(Vector v) {
+    return static_cast<uint32_t>(_mm256_movemask_epi8(v));
+}
+#include "fastcompress/pretokenizer/class_kernels.inc"
+}  // namespace avx2
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+#elif defined(FASTCOMPRESS_NEON)
+
+namespace neon {
+using Vector = uint8x16_t;
+constexpr size_t kSize = 16;
+inline Vector load(const uint8_t* p) {
+    return vld1q_u8(p);
+}
+inline Vector splat(int byte) {
+    return vdupq_n_u8(static_cast<uint8_t>(byte));
+}
+inline Vector subtract(Vector a, Vector b) {
+    return vsubq_u8(a, b);
+}
+inline Vector equal(Vector a, Vector b) {
+    return vceqq_u8(a, b);
+}
+inline Vector minimum(Vector a, Vector b) {
+    return vminq_u8(a, b);
+}
+inline Vector any(Vector a, Vector b) {
+    return vorrq_u8(a, b);
+}
+inline Vector both(Vector a, Vector b) {
+    return vandq_u8(a, b);
+}
+inline Vector except(Vector a, Vector b) {
+    return vbicq_u8(a, b);
+}
+inline uint64_t mask(Vector v) {
+    const uint8x16_t bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint8x16_t bits = vandq_u8(vcgeq_u8(v, vdupq_n_u8(0x80)), bit);
+    return vaddv_u8(vget_low_u8(bits)) | uint64_t{vaddv_u8(vget_high_u8(bits))} << 8;
+}
+#include "fastcompress/pretokenizer/class_kernels.inc"
+}  // namespace neon
+
+#else
+
+namespace scalar {  // one byte at a time, as vectors of one
+using Vector = uint8_t;
+constexpr size_t kSize = 1;
+inline Vector load(const uint8_t* p) {
+    return *p;
+}
+inline Vector splat(int byte) {
+    return static_cast<Vector>(byte);
+}
+inline Vector subtract(Vector a, Vector b) {
+    return static_cast<Vector>(a - b);
+}
+inline Vector equal(Vector a, Vector b) {
+    return a == b ? Vector{0xff} : Vector{0};
+}
+inline Vector minimum(Vector a, Vector b) {
+    return std::min(a, b);
+}
+inline Vector any(Vector a, Vector b) {
+    return a | b;
+}
+inline Vector both(Vector a, Vector b) {
+    return a & b;
+}
+inline Vector except(Vector a, Vector b) {
+    return static_cast<Vector>(a & ~b);
+}
+inline uint64_t mask(Vector v) {
+    return v >> 7;
+}
+#include "fastcompress/pretokenizer/class_kernels.inc"
+}  // namespace scalar
+
+#endif
+
+namespace {
+
+ClassKernels choose() {
+#if defined(FASTCOMPRESS_X86)
+#if defined(__GNUC__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("popcnt")) {
+        return {avx2::classify_ascii, avx2::classify_letters, avx2::list_bits};
+    }
+#endif
+    return {sse2::classify_ascii, sse2::classify_letters, sse2::list_bits};
+#elif defined(FASTCOMPRESS_NEON)
+    return {neon::classify_ascii, neon::classify_letters, neon::list_bits};
+#else
+    return {scalar::classify_ascii, scalar::classify_letters, scalar::list_bits};
+#endif
+}
+
+}  // namespace
+
+const ClassKernels kClassKernels = choose();
+
+}  // namespace fastcompress::pretokenizer

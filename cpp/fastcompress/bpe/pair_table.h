@@ -12,6 +12,7 @@
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/common/hash.h"
 #include "fastcompress/common/huge_array.h"
+#include "fastcompress/common/prefetch.h"
 
 namespace fastcompress::bpe {
 
@@ -38,9 +39,7 @@ class PairTable {
     }
     // Asks for the memory that find() will read.
     void prefetch(TokenId left, TokenId right) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&slots_[first_slot(key_of(left, right))]);
-#endif
+        fastcompress::prefetch(&slots_[first_slot(key_of(left, right))]);
     }
     // The rank of a pair, kNoRank if it does not merge. O(1).
     uint32_t find(TokenId left, TokenId right) const {
@@ -59,14 +58,10 @@ class PairTable {
     static constexpr uint32_t kRankMask = (uint32_t{1} << kRankBits) - 1;
     static_assert(kMaxVocabularySize == size_t{1} << kIdBits && 2 * kIdBits + kRankBits == 64 && kNoRank + 1u == 0);
 
-    static uint64_t key_of(TokenId left, TokenId right) {
-        return uint64_t{left} << kIdBits | right;
-    }
+    static uint64_t key_of(TokenId left, TokenId right) { return uint64_t{left} << kIdBits | right; }
     // The upper bits of a product with an odd number that is drawn once a process: two keys meet as seldom as at random,
     // whoever chose them (Dietzfelbinger et al., 1997).
-    size_t first_slot(uint64_t key) const {
-        return static_cast<size_t>(key * (kHashSeed | 1) >> shift_);
-    }
+    size_t first_slot(uint64_t key) const { return static_cast<size_t>(key * (kHashSeed | 1) >> shift_); }
 
     HugeArray<uint64_t> slots_;
     size_t mask_;

@@ -23,6 +23,7 @@
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/huge_array.h"
+#include "fastcompress/common/prefetch.h"
 
 namespace fastcompress::bpe {
 
@@ -46,9 +47,7 @@ class PretokenCache {
     Set* prefetch(ShortKey key) const {
         const uint64_t mixed = (key.low ^ std::rotl(key.high, 29)) * 0x9e3779b97f4a7c15u;
         Set* set = &sets_[(mixed ^ key.high * 0xd6e8feb86659fd93u) >> shift_];
-#if defined(__GNUC__)
-        __builtin_prefetch(set);
-#endif
+        fastcompress::prefetch(set);
         return set;
     }
     // The entry of the key in its set, or nullptr. Which of the two it is nobody can predict, so it is selected without
@@ -59,13 +58,9 @@ class PretokenCache {
         return entry->key == key ? entry : nullptr;
     }
     // The same in the set beside, where entries go whose own set is full. For those whom find() left with nothing.
-    const Entry* find_beside(const Set* set, ShortKey key) const {
-        return find(beside(set), key);
-    }
+    const Entry* find_beside(const Set* set, ShortKey key) const { return find(beside(set), key); }
     // Whether the ids stand in the entry itself.
-    static bool is_inline(const Entry& entry) {
-        return entry.ids[0] < kOutlined;
-    }
+    static bool is_inline(const Entry& entry) { return entry.ids[0] < kOutlined; }
     // Writes kMaxInlineIds ids, of which the first few are the entry's; returns how many. Only if is_inline.
     static size_t copy_ids(const Entry& entry, TokenId* out) {
         const uint32_t first = entry.ids[0];
@@ -127,9 +122,7 @@ class PretokenCache {
     static constexpr uint32_t kOutlined = 0xff000000u;
     static constexpr size_t kMaxArenaWords = size_t{1} << 23;  // 32 MiB
 
-    Set* beside(const Set* set) const {
-        return &sets_[static_cast<size_t>(set - &sets_[0]) ^ 1];
-    }
+    Set* beside(const Set* set) const { return &sets_[static_cast<size_t>(set - &sets_[0]) ^ 1]; }
     void push(Set& set, const Entry& entry) {
         for (Set* place : {&set, beside(&set)}) {
             for (Entry& other : place->entries) {
@@ -142,9 +135,7 @@ class PretokenCache {
         set.entries[1] = set.entries[0];
         set.entries[0] = entry;
     }
-    static size_t words_for(size_t num_bytes) {
-        return (num_bytes + 3) / 4;
-    }
+    static size_t words_for(size_t num_bytes) { return (num_bytes + 3) / 4; }
     // Of at least eight bytes: eight at a time, the last ones perhaps twice.
     static bool equal_bytes(const uint32_t* record, Bytes bytes) {
         const auto* copy = reinterpret_cast<const uint8_t*>(record);

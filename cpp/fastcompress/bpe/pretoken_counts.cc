@@ -29,9 +29,7 @@ void PretokenCounts::add_text(Bytes text, pretokenizer::Pattern pattern) {
         const ShortKey key = pretoken.data() < wide_end ? ShortKey::of_readable(pretoken.data(), pretoken.size())
                                                         : ShortKey::of(pretoken);
         const uint64_t hash = key.hash();
-#if defined(__GNUC__)
-        __builtin_prefetch(&short_slots_[hash & (short_slots_.size() - 1)]);
-#endif
+        prefetch(&short_slots_[hash & (short_slots_.size() - 1)]);
         pending[num_pending++] = {key, hash};
         if (num_pending == pending.size()) add_pending();
     });

@@ -26,6 +26,7 @@
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/hash.h"
 #include "fastcompress/common/huge_array.h"
+#include "fastcompress/common/prefetch.h"
 #include "fastcompress/common/status.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
 
@@ -97,45 +98,21 @@ class Vocabulary {
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;
     void prefetch_whole_pretoken(ShortKey pretoken) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&short_pretokens_[pretoken.hash() & (short_pretokens_.size() - 1)]);
-#endif
+        fastcompress::prefetch(&short_pretokens_[pretoken.hash() & (short_pretokens_.size() - 1)]);
     }
 
     // What make() was given, special tokens sorted.
     VocabularySpec spec() const;
-    MergeOrder order() const {
-        return spec_.order;
-    }
-    pretokenizer::Pattern pattern() const {
-        return spec_.pattern;
-    }
-    const std::vector<Merge>& merges() const {
-        return spec_.merges;
-    }
-    const std::vector<AddedToken>& added_tokens() const {
-        return spec_.added_tokens;
-    }
-        return spec_.order;
-    }
-    bool ignore_merges() const {
-        return spec_.ignore_merges;
-    }
-    bool prefix_space() const {
-        return spec_.prefix_space;
-    }
-    bool has_all_bytes() const {
-        return has_all_bytes_;
-    }
-    Normalizer normalizer() const {
-        return spec_.normalizer;
-    }
-    const std::string& custom_pattern() const {
-        return spec_.custom_pattern;
-    }
-    const std::string& metadata() const {
-        return spec_.metadata;
-    }
+    MergeOrder order() const { return spec_.order; }
+    pretokenizer::Pattern pattern() const { return spec_.pattern; }
+    const std::vector<Merge>& merges() const { return spec_.merges; }
+    const std::vector<AddedToken>& added_tokens() const { return spec_.added_tokens; }
+    bool ignore_merges() const { return spec_.ignore_merges; }
+    bool prefix_space() const { return spec_.prefix_space; }
+    bool has_all_bytes() const { return has_all_bytes_; }
+    Normalizer normalizer() const { return spec_.normalizer; }
+    const std::string& custom_pattern() const { return spec_.custom_pattern; }
+    const std::string& metadata() const { return spec_.metadata; }
     // Replaces `out` by the normalized text and returns true, or returns false if the text is normalized as it is.
     bool normalize(Bytes text, std::vector<uint8_t>& out) const;
 

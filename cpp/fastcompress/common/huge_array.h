@@ -59,7 +59,9 @@ class HugeArray {
         return nullptr;
 #endif
     }
-    static constexpr size_t round_up(size_t num_bytes) { return (num_bytes + 4095) / 4096 * 4096; }
+    static constexpr size_t round_up(size_t num_bytes) {
+        return (num_bytes + 4095) / 4096 * 4096;
+    }
 
     struct Release {
         size_t mapped_bytes = 0;

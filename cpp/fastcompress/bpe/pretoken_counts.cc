@@ -1,4 +1,5 @@
 #include "fastcompress/bpe/pretoken_counts.h"
+#include "fastcompress/common/prefetch.h"
 
 #include <algorithm>
 #include <array>

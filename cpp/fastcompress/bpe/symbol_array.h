@@ -19,6 +19,7 @@
 
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/common/growing_array.h"
+#include "fastcompress/common/prefetch.h"
 
 namespace fastcompress::bpe {
 
@@ -54,13 +55,7 @@ class SymbolArray {
     TokenId at(Position p) const { return cells_[p]; }
     // The symbol that ends before the symbol at p, or a border.
     TokenId before(Position p) const { return cells_[p - 1]; }
-    void prefetch(Position p) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(cells_.data() + p);
-#else
-        (void)p;
-#endif
-    }
+    void prefetch(Position p) const { fastcompress::prefetch(cells_.data() + p); }
 
     // The pretoken that a cell belongs to. At most kBlockCells steps: back to the pretoken's border or the block's begin.
     uint32_t pretoken_at(Position p) const {
@@ -72,9 +67,7 @@ class SymbolArray {
         }
         return first;
     }
-    int64_t count_at(Position p) const {
-        return counts_[pretoken_at(p)];
-    }
+    int64_t count_at(Position p) const { return counts_[pretoken_at(p)]; }
 
     // Makes one symbol of `left` at p and `right` at q, which follows it.
     void merge(Position p, Position q, uint32_t right_length, TokenId result) {

@@ -43,6 +43,18 @@ def test_trained_vocabularies(pattern: str, tmp_path: Path) -> None:
     assert reference.decode(ids) == CORPUS[1]
 
 
+@pytest.mark.parametrize("alphabet", [None, b"abc"])
+def test_vocabularies_trained_in_the_order_of_tokenizers(alphabet: bytes | None, tmp_path: Path) -> None:
+    """Special tokens come first there, and no string is learned twice."""
+    settings: dict[str, Any] = {"special_tokens": ["<|end|>"], "initial_alphabet": alphabet}
+    tok = BPE.train(CORPUS, vocab_size=400, pattern="gpt2", tie_break="huggingface", **settings)
+    tok.to_huggingface(tmp_path / "tokenizer.json")
+    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in [*CORPUS, *random_texts(300, 14, ["<|end|>"])]:
+        assert reference.encode(text).ids == tok.encode(text, allowed_special="all"), text
+    assert tok.encode("<|end|>", allowed_special="all") == [0]
+
+
 def rank_vocabulary(draw: random.Random) -> dict[bytes, int]:
     """Bytes, then tokens each made of two earlier ones, with many that overlap themselves."""
     tokens = [bytes([byte]) for byte in range(256)]

@@ -16,7 +16,7 @@ from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
 from fastcompress.bpe.special_tokens import FLAGS, NEVER_MATCHED, SHARES_ID
 from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.byte_level import to_alphabet
-from fastcompress.formats.tokenizer_json import TokenizerJson
+from fastcompress.formats.tokenizer_json import MODEL_SETTINGS, OTHER_PARTS, TokenizerJson
 from fastcompress.pretokenizer import PATTERNS
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -107,23 +107,13 @@ def document_of(core: _core.Tokenizer) -> dict[str, Any]:
     texts = [
         to_alphabet(core.token_bytes(i)) if length else "" for i, length in enumerate(core.token_lengths().tolist())
     ]
-    model: dict[str, Any] = {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False,
-        "byte_fallback": False,
-    }
-    model |= rest["model"]
+    model: dict[str, Any] = {**MODEL_SETTINGS, **rest["model"]}
     model |= {
         "ignore_merges": core.is_ranks or core.ignore_merges,
         "vocab": vocabulary,
         "merges": [[texts[left], texts[right]] for left, right in merges],
     }
-    keys = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
-    document = {"version": "1.0"} | {key: rest.get(key) for key in keys}
+    document = {"version": "1.0"} | {key: rest.get(key) for key in OTHER_PARTS}
     return document | {"added_tokens": added, "model": model}
 
 

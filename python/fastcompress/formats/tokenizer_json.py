@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from fastcompress.errors import FormatError
@@ -21,6 +22,22 @@ from fastcompress.formats.rank_file import MAX_IDS
 
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 """What a Split may do with its matches."""
+
+OTHER_PARTS = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+"""The parts of a file besides the model, the added tokens and the version."""
+
+MODEL_SETTINGS: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+    }
+)
+"""The settings of a byte-level BPE model, as they are where a file does not say."""
 
 _READS = "fastcompress reads byte-level BPE (GPT-2, Llama 3, Qwen, DeepSeek, gpt-oss ...)"
 _ELSEWHERE = "for this one use the `tokenizers` package"
@@ -61,7 +78,7 @@ class TokenizerJson:
         pre_tokenizers: the steps in order, the last one ByteLevel: the file's objects, checked, without needless keys.
         nfc: the normalizer is NFC.
         ignore_merges: a pretoken that is in the vocabulary is that token, whether or not merges make it.
-        rest: the file's other parts, as they stand.
+        rest: OTHER_PARTS as they stand, and under "model" the settings of the model.
     """
 
     tokens: dict[int, bytes]
@@ -112,8 +129,7 @@ def _read(document: Any) -> TokenizerJson:
             other_tokens[token_id] = _without_surrogates(text, "a token")
         elif spelled:
             tokens[token_id] = spelled
-    settings = {key: value for key, value in model.items() if key not in ("vocab", "merges")}
-    rest = {key: value for key, value in document.items() if key not in ("added_tokens", "model")}
+    settings = {key: value for key, value in model.items() if key not in ("vocab", "merges", "ignore_merges")}
     return TokenizerJson(
         tokens=tokens,
         other_tokens=other_tokens,
@@ -122,7 +138,7 @@ def _read(document: Any) -> TokenizerJson:
         pre_tokenizers=pre_tokenizers,
         nfc=_reads_nfc(document.get("normalizer")),
         ignore_merges=_field(model, "ignore_merges", bool, "the model", False),
-        rest=rest | {"model": settings},
+        rest={key: document.get(key) for key in OTHER_PARTS} | {"model": {**MODEL_SETTINGS, **settings}},
     )
 
 

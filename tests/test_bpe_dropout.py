@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,6 +143,21 @@ def test_special_tokens_are_never_dropped(tok: BPE, merges: Merges) -> None:
     with pytest.raises(DataError, match="special token"):
         tok.encode_with_dropout(text, 0.5, seed=4)
     assert end not in tok.encode_with_dropout(text, 0.5, seed=4, disallowed_special=())
+
+
+def test_patterns_without_a_name() -> None:
+    pattern = r"[a-z]+|[^a-z]{1,2}"
+    tokens = [bytes([b]) for b in range(256)] + [b"ab", b"abab", b"ba", b"  "]
+    tok = BPE.from_ranks({token: rank for rank, token in enumerate(tokens)}, pattern=pattern)
+    pairs = {(97, 98): (256, 256), (256, 256): (257, 257), (98, 97): (258, 258), (32, 32): (259, 259)}
+    text = "ababab  bab    é" * 9 + "ab" * 100
+    expected, offset = [], 0
+    for piece in regex.findall(pattern, text):
+        expected += encode_pretoken(piece.encode(), pairs, 0.3, 8, offset)
+        offset += len(piece.encode())
+    assert tok.encode_with_dropout(text, 0.3, seed=8) == expected
+    assert tok.encode_batch_with_dropout(["", text], 0.3, seed=7) == [[], expected]
+    assert tok.encode_with_dropout(text, 0, seed=8) == tok.encode(text)
 
 
 @pytest.mark.parametrize(

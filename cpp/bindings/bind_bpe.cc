@@ -235,17 +235,36 @@ py::list encode_batch_to_lists(Tokenizer& tokenizer, const py::sequence& texts, 
     return lists;
 }
 
-// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i].
+// Borders of pretokens that the caller has cut: ascending, none empty, the last one the text's length.
+std::span<const uint64_t> checked_ends(const py::array_t<uint64_t, py::array::c_style>& ends, Bytes text) {
+    const std::span<const uint64_t> borders(ends.data(), static_cast<size_t>(ends.size()));
+    uint64_t begin = 0;
+    for (const uint64_t end : borders) {
+        if (end <= begin) throw py::value_error("ends must ascend");
+        begin = end;
+    }
+    if (begin != text.size()) throw py::value_error("ends must ascend to the end of the text");
+    return borders;
+}
+
+// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i]. With a
+// custom pattern, its pretokens end at ends[i].
 py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
                                     const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
-                                    double dropout, std::optional<size_t> num_threads) {
+                                    const std::vector<py::array_t<uint64_t, py::array::c_style>>& ends, double dropout,
+                                    std::optional<size_t> num_threads) {
+    const bool is_custom = !tokenizer.vocabulary.custom_pattern().empty();
     const std::vector<TextView> views = views_of(texts);
-    if (views.size() != seeds.size() || views.size() != begins.size()) {
-        raise(invalid_argument("as many seeds and begins as texts are needed"));
+    if (views.size() != seeds.size() || views.size() != begins.size() ||
+        ends.size() != (is_custom ? views.size() : 0)) {
+        raise(invalid_argument("as many seeds and begins as texts are needed, and as many ends for a custom pattern"));
     }
     if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
     std::vector<bpe::DropoutText> stretches;
-    for (size_t i = 0; i < views.size(); ++i) stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
+    for (size_t i = 0; i < views.size(); ++i) {
+        stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
+        if (is_custom) stretches.back().ends = checked_ends(ends[i], views[i].bytes());
+    }
     bpe::EncodedBatch batch = without_gil([&] {
         return bpe::encode_batch_with_dropout(tokenizer.vocabulary, stretches, dropout,
                                               num_threads_or_default(num_threads));
@@ -411,7 +430,7 @@ void bind_bpe(py::module_& m) {
         .def_property_readonly("nfc",
                                [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
         .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
-             py::arg("begins"), py::arg("dropout"), py::arg("num_threads"))
+             py::arg("begins"), py::arg("ends"), py::arg("dropout"), py::arg("num_threads"))
         .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"))
         .def(
             "decode", [](const Tokenizer& t, py::handle tokens) { return decode_to_bytes(t.vocabulary, tokens); },

@@ -5,18 +5,21 @@
 #include "check.h"
 #include "fastcompress/bpe/decoder.h"
 #include "fastcompress/bpe/dropout.h"
+#include "fastcompress/bpe/pretoken_counts.h"
 #include "fastcompress/bpe/trainer.h"
 
 namespace fastcompress::bpe {
 namespace {
 
 Vocabulary train(const std::string& text) {
-    const Bytes bytes = as_bytes(text);
-    VocabularySpec spec;
-    spec.pattern = pretokenizer::Pattern::kGpt2;
-    spec.merges = train_merges(count_pretokens(std::span(&bytes, 1), spec.pattern, 1), 200, [](size_t) {});
-    spec.tokens = tokens_of_merges(spec.merges);
-    return std::move(*Vocabulary::make(std::move(spec)));
+    PretokenCounts counts;
+    counts.add_text(as_bytes(text), pretokenizer::Pattern::kGpt2);
+    TrainerSettings settings;
+    settings.pattern = pretokenizer::Pattern::kGpt2;
+    settings.vocab_size = 456;
+    const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(std::move(settings)));
+    counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(!trainer->add(entry.pretoken, entry.count)); });
+    return std::move(*Vocabulary::make(std::move(*trainer->train([](size_t, size_t) {}))));
 }
 
 void test_both_ways_to_merge() {

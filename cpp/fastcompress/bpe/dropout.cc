@@ -30,15 +30,26 @@ bool DropoutEncoder::skips(uint64_t& state) const {
 }
 
 void DropoutEncoder::encode(const DropoutText& text, TokenBuffer& out) {
+    const auto encode_at = [&](uint64_t offset, Bytes pretoken) {
+        encode_pretoken(pretoken, stream_of(text.seed, text.begin + offset), out);
+    };
+    uint64_t begin = 0;
+    for (const uint64_t end : text.ends) {
+        encode_at(begin, text.bytes.subspan(begin, end - begin));
+        begin = end;
+    }
+    if (!text.ends.empty()) return;
     pretokenizer::for_each_pretoken(vocabulary_.pattern(), text.bytes, [&](Bytes pretoken) {
-        const auto offset = static_cast<uint64_t>(pretoken.data() - text.bytes.data());
-        const uint64_t state = stream_of(text.seed, text.begin + offset);
-        if (pretoken.size() <= kMaxScanBytes) {
-            merge_by_scan(pretoken, state, out);
-        } else {
-            merge_by_order(pretoken, state, out);
-        }
+        encode_at(static_cast<uint64_t>(pretoken.data() - text.bytes.data()), pretoken);
     });
+}
+
+void DropoutEncoder::encode_pretoken(Bytes pretoken, uint64_t state, TokenBuffer& out) {
+    if (pretoken.size() <= kMaxScanBytes) {
+        merge_by_scan(pretoken, state, out);
+    } else {
+        merge_by_order(pretoken, state, out);
+    }
 }
 
 // Over a linked list in small arrays: the pair that begins at position i has the key rank * 256 + i, or all ones if it

@@ -25,6 +25,8 @@ struct DropoutText {
     Bytes bytes;     // size() <= kMaxTextBytes
     uint64_t seed;   // of the text
     uint64_t begin;  // where in the text the stretch begins, in bytes
+    // Where its pretokens end: offsets that ascend to bytes.size(). Empty: cut it by the vocabulary's pattern.
+    std::span<const uint64_t> ends = {};
 };
 
 // Encodes texts with dropout, one after the other, on one thread at a time. The vocabulary must outlive it.
@@ -42,6 +44,7 @@ class DropoutEncoder {
     static constexpr size_t kMaxScanBytes = 64;
 
   private:
+    void encode_pretoken(Bytes pretoken, uint64_t state, TokenBuffer& out);
     bool skips(uint64_t& state) const;
 
     const Vocabulary& vocabulary_;

@@ -48,6 +48,7 @@ class Tokenizer:
         texts: Sequence[_Text],
         seeds: Sequence[int],
         begins: Sequence[int],
+        ends: Sequence[npt.NDArray[np.uint64]],
         dropout: float,
         num_threads: int | None,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...

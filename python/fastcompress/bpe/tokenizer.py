@@ -475,23 +475,24 @@ class BPE:
         if isinstance(texts, str | bytes):
             raise TypeError("expected a sequence of texts; for one text call encode_with_dropout")
         check_threads(num_threads)
-        if self._custom is not None:
-            raise ConfigError("dropout needs a named pattern; this vocabulary has one of its own")
         cut = [
             self._core.segments(text, self._special.check(text, allowed_special, disallowed_special)) for text in texts
         ]
-        stretches, seeds, begins = [], [], []
+        stretches, seeds, begins, ends = [], [], [], []
         for number, segments in enumerate(cut):
             begin = 0
             for segment in segments:
                 if isinstance(segment, int):
                     begin += int(self._token_lengths[segment])
                     continue
-                stretches.append(segment)
                 seeds.append((seed + number) % (1 << 64))
                 begins.append(begin)
                 begin += len(segment)
-        tokens, borders = self._core.encode_batch_with_dropout(stretches, seeds, begins, dropout, num_threads)
+                if self._custom is not None:
+                    segment, ends_of_segment = self._custom.pretokens(segment)
+                    ends.append(ends_of_segment)
+                stretches.append(segment)
+        tokens, borders = self._core.encode_batch_with_dropout(stretches, seeds, begins, ends, dropout, num_threads)
         ids = tokens.tolist()
         encoded = iter([ids[begin:end] for begin, end in itertools.pairwise(borders.tolist())])
         return [

@@ -55,7 +55,7 @@ class Engine:
 
 BUNDLED = ("cl100k", "o200k")  # of engines that read no rank files; their ids show that the vocabularies are the same
 ENGINES = {
-    "fastcompress": Engine("fastcompress", decodes_arrays=True),
+    "fastcompress": Engine("fastcompress", parallel=FORMS, decodes_arrays=True),
     "gigatoken": Engine("gigatoken", parallel=FORMS, decodes_arrays=True),
     "fastokens": Engine("fastokens", parallel=FORMS),
     "toktok": Engine("toktok-rs", BUNDLED),

@@ -15,10 +15,10 @@ class Encoder:
         self.threads = threads
 
     def text_to_numpy(self, text: str) -> np.ndarray:
-        return self.bpe.encode_to_numpy(text)
+        return self.bpe.encode_to_numpy(text, num_threads=self.threads)
 
     def text_to_list(self, text: str) -> list[int]:
-        return self.bpe.encode_ordinary(text)
+        return self.bpe.encode_ordinary(text, num_threads=self.threads)
 
     def texts_to_numpy(self, texts: list[str]) -> np.ndarray:
         return self.bpe.encode_batch_to_numpy(texts, self.threads)[0]

@@ -71,8 +71,9 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
     std::vector<size_t> begins(num_threads + 1, parts.size());           // the first part of each thread
     const auto weight = [&](size_t i) { return parts[i].size() + 64; };  // 64: what an empty text costs, about
     parallel_parts(parts.size(), num_threads, weight, [&](size_t thread, size_t begin, size_t end) {
-        TokenBuffer& out = buffers[thread];
         begins[thread] = begin;
+        TokenBuffer& out = buffers[thread];
+        out.reserve(total_bytes(parts.subspan(begin, end - begin)) / 3 + 16);  // what is not needed is never touched
         pool.with_encoder([&](Encoder& encoder) {
             for (size_t i = begin; i < end; ++i) {
                 method.encode_text(encoder, parts[i], out);

@@ -70,11 +70,12 @@ void Encoder::prepare(std::span<const uint32_t> ends, size_t num_bytes) {
     }
 }
 
-// Second phase: look them up, and copy the ids of those that are known.
+// Second phase: look them up, and copy the ids of those that are known. What is unknown is left out at first.
 void Encoder::emit(size_t count, TokenBuffer& out) {
     constexpr size_t kIdsEach = PretokenCache::kMaxInlineIds;
     const Batch& batch = batch_;
-    bool has_learned = false;
+    const size_t begin = out.size();
+    size_t num_unknown = 0;
     TokenId* tokens = out.reserve(kIdsEach * count);
     TokenId* committed = tokens;
     for (size_t i = 0; i < count; ++i) {
@@ -83,44 +84,49 @@ void Encoder::emit(size_t count, TokenBuffer& out) {
             tokens += PretokenCache::copy_ids(*entry, tokens);
             continue;
         }
-        if (entry == nullptr && !has_learned) {
-            learn(i, count);
-            has_learned = true;
-        }
         out.commit(static_cast<size_t>(tokens - committed));
-        look_up(batch.pretoken(i), batch.keys[i], batch.sets[i], out);
+        if (!copy_known(batch.pretoken(i), batch.keys[i], batch.sets[i], out)) {
+            vocabulary_.prefetch_whole_pretoken(batch.keys[i]);
+            unknown_[num_unknown++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(out.size() - begin)};
+        }
         committed = tokens = out.reserve(kIdsEach * (count - i));
     }
     out.commit(static_cast<size_t>(tokens - committed));
+    if (num_unknown == 0) return;
+
+    const std::span<const Unknown> unknown = std::span(unknown_).first(num_unknown);
+    learn(unknown);
+    const std::span<const TokenId> known = out.tokens().subspan(begin);
+    kept_.assign(known.begin(), known.end());
+    out.truncate(begin + unknown[0].offset);
+    for (size_t k = 0; k < unknown.size(); ++k) {
+        const uint32_t i = unknown[k].index;
+        look_up(batch.pretoken(i), batch.keys[i], batch.sets[i], out);
+        const size_t end = k + 1 < unknown.size() ? unknown[k + 1].offset : kept_.size();
+        out.append(std::span<const TokenId>(kept_).subspan(unknown[k].offset, end - unknown[k].offset));
+    }
 }
 
-// Puts what is unknown of pretokens [begin, end) of the batch into the cache, all of it at once: there is more to do
-// while memory is waited for.
-void Encoder::learn(size_t begin, size_t end) {
-    std::array<uint16_t, Batch::kMaxSize> unknown;
-    static_assert(Batch::kMaxSize <= 65536);
-    size_t num_unknown = 0;
-    for (size_t i = begin; i < end; ++i) {
-        if (PretokenCache::find(batch_.sets[i], batch_.keys[i]) != nullptr) continue;
-        if (batch_.pretoken(i).size() > MergeLanes::kMaxBytes) continue;
-        if (cache_.find_beside(batch_.sets[i], batch_.keys[i]) != nullptr) continue;
-        vocabulary_.prefetch_whole_pretoken(batch_.keys[i]);
-        unknown[num_unknown++] = static_cast<uint16_t>(i);
-    }
+// Puts unknown pretokens of the batch into the cache, all of them at once: there is more to do while memory is waited
+// for.
+void Encoder::learn(std::span<const Unknown> unknown) {
+    std::array<uint32_t, Batch::kMaxSize> to_merge;
     size_t num_to_merge = 0;
-    for (const uint16_t i : std::span(unknown).first(num_unknown)) {
+    for (const Unknown& place : unknown) {
+        const uint32_t i = place.index;
         const Bytes pretoken = batch_.pretoken(i);
+        if (pretoken.size() > MergeLanes::kMaxBytes) continue;
         const TokenId whole = find_whole(pretoken, batch_.keys[i]);
         if (whole == kNoToken) {
-            unknown[num_to_merge++] = i;
+            to_merge[num_to_merge++] = i;
         } else {
             cache_.insert(batch_.sets[i], batch_.keys[i], pretoken, {&whole, 1});
         }
     }
     lanes_.merge(
-        num_to_merge, [&](size_t k) { return batch_.pretoken(unknown[k]); },
+        num_to_merge, [&](size_t k) { return batch_.pretoken(to_merge[k]); },
         [&](size_t k, std::span<const TokenId> ids) {
-            const uint16_t i = unknown[k];
+            const uint32_t i = to_merge[k];
             cache_.insert(batch_.sets[i], batch_.keys[i], batch_.pretoken(i), ids);
         });
 }
@@ -138,21 +144,25 @@ void Encoder::encode_pretoken(Bytes pretoken, TokenBuffer& out) {
 }
 
 void Encoder::look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
+    if (!copy_known(pretoken, key, set, out)) encode_unknown(pretoken, key, set, out);
+}
+
+bool Encoder::copy_known(Bytes pretoken, ShortKey key, const PretokenCache::Set* set, TokenBuffer& out) const {
     const PretokenCache::Entry* entry = PretokenCache::find(set, key);
     if (entry == nullptr) entry = cache_.find_beside(set, key);
-    if (entry == nullptr) {
-        encode_unknown(pretoken, key, set, out);
-    } else if (PretokenCache::is_inline(*entry)) {
-        out.commit(PretokenCache::copy_ids(*entry, out.reserve(PretokenCache::kMaxInlineIds)));
-    } else if (const std::span<const TokenId> ids = cache_.outlined_ids(*entry, pretoken); !ids.empty()) {
-        // Four at a time, the last ones perhaps too many: cheaper than a call to copy them.
-        constexpr size_t kStep = PretokenCache::kMaxInlineIds;
-        TokenId* tokens = out.reserve(ids.size() + kStep);
-        for (size_t i = 0; i < ids.size(); i += kStep) std::memcpy(tokens + i, ids.data() + i, kStep * sizeof(TokenId));
-        out.commit(ids.size());
-    } else {
-        encode_unknown(pretoken, key, set, out);
+    if (entry == nullptr) return false;
+    constexpr size_t kStep = PretokenCache::kMaxInlineIds;
+    if (PretokenCache::is_inline(*entry)) {
+        out.commit(PretokenCache::copy_ids(*entry, out.reserve(kStep)));
+        return true;
     }
+    const std::span<const TokenId> ids = cache_.outlined_ids(*entry, pretoken);
+    if (ids.empty()) return false;
+    // Four at a time, the last ones perhaps too many: cheaper than a call to copy them.
+    TokenId* tokens = out.reserve(ids.size() + kStep);
+    for (size_t i = 0; i < ids.size(); i += kStep) std::memcpy(tokens + i, ids.data() + i, kStep * sizeof(TokenId));
+    out.commit(ids.size());
+    return true;
 }
 
 void Encoder::encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {

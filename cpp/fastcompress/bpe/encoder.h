@@ -52,9 +52,14 @@ class Encoder {
     };
     void prepare(std::span<const uint32_t> ends, size_t num_bytes);
     void emit(size_t count, TokenBuffer& out);
-    void learn(size_t begin, size_t end);
+    struct Unknown {  // a pretoken of the batch
+        uint32_t index;
+        uint32_t offset;  // of its ids among those of the known ones
+    };
+    void learn(std::span<const Unknown> unknown);
     TokenId find_whole(Bytes pretoken, ShortKey key) const;
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
+    bool copy_known(Bytes pretoken, ShortKey key, const PretokenCache::Set* set, TokenBuffer& out) const;
     void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
     void merge_by_rank(Bytes pretoken, TokenBuffer& out);
@@ -63,7 +68,9 @@ class Encoder {
     PretokenCache cache_;
     MergeLanes lanes_;
     Batch batch_;
-    struct LongBuffers {  // of merge_by_rank, by position
+    std::array<Unknown, Batch::kMaxSize> unknown_;
+    std::vector<TokenId> kept_;  // of a batch with something unknown in it: the ids of the rest
+    struct LongBuffers {         // of merge_by_rank, by position
         std::vector<TokenId> ids;
         std::vector<uint32_t> previous, next, ranks, positions;
         RankQueue queue;

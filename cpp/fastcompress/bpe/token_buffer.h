@@ -38,6 +38,7 @@ class TokenBuffer {
         commit(tokens.size());
     }
     void clear() { size_ = 0; }
+    void truncate(size_t size) { size_ = size; }  // size <= size()
 
     // Gives the memory away, never null, not much larger than what it holds; to be released with std::free.
     TokenId* release() {

@@ -104,7 +104,8 @@ void Vocabulary::index_rank_pairs() {
     for (TokenId id = 0; id < size(); ++id) {
         const size_t num_bytes = token_bytes(id).size();
         std::fill_n(suffix_of_size.begin(), num_bytes, kNoToken);
-        for (Part part = suffixes[id]; part.size() > 0; part = suffixes[part.id()]) suffix_of_size[part.size()] = part.id();
+        for (Part part = suffixes[id]; part.size() > 0; part = suffixes[part.id()])
+            suffix_of_size[part.size()] = part.id();
         for (Part part = prefixes[id]; part.size() > 0; part = prefixes[part.id()]) {
             const TokenId right = suffix_of_size[num_bytes - part.size()];
             if (right != kNoToken) found.push_back({part.id(), right, id});

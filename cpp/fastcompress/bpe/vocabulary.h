@@ -88,7 +88,7 @@ class Vocabulary {
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     // The rank of the merge of two tokens, kNoRank if they do not merge; and what the merge of a rank makes.
     uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(left, right); }
-    void prefetch_rank(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
+    [[gnu::always_inline]] void prefetch_rank(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
     // find_rank for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     uint32_t find_byte_rank(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
     TokenId merge_result(uint32_t rank) const { return is_rank_id_ ? rank : spec_.merges[rank].result; }
@@ -97,7 +97,7 @@ class Vocabulary {
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;
-    void prefetch_whole_pretoken(ShortKey pretoken) const {
+    [[gnu::always_inline]] void prefetch_whole_pretoken(ShortKey pretoken) const {
         fastcompress::prefetch(&short_tokens_[pretoken.hash() & (short_tokens_.size() - 1)]);
     }
 

@@ -5,8 +5,10 @@
 // the prefixes of a token that are tokens are a chain: the longest one, the longest one of that, and so on; the same
 // holds for suffixes. So each token needs its longest prefix and its longest suffix looked up only, and the rest is
 // two walks along small arrays. And of the look-ups that fail, a bitmap that fits the cache answers nearly all.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <vector>
 
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -99,13 +101,14 @@ void Vocabulary::index_rank_pairs() {
     const std::vector<Part> suffixes = find_longest_parts<false>(*this, short_keys);
 
     std::vector<Merge> found;
-    found.reserve(4 * size());
+    found.reserve(3 * size());  // tokens as they occur have 2.2 to 2.4
     std::array<TokenId, kMaxRankTokenBytes + 1> suffix_of_size;
     for (TokenId id = 0; id < size(); ++id) {
         const size_t num_bytes = token_bytes(id).size();
         std::fill_n(suffix_of_size.begin(), num_bytes, kNoToken);
-        for (Part part = suffixes[id]; part.size() > 0; part = suffixes[part.id()])
+        for (Part part = suffixes[id]; part.size() > 0; part = suffixes[part.id()]) {
             suffix_of_size[part.size()] = part.id();
+        }
         for (Part part = prefixes[id]; part.size() > 0; part = prefixes[part.id()]) {
             const TokenId right = suffix_of_size[num_bytes - part.size()];
             if (right != kNoToken) found.push_back({part.id(), right, id});

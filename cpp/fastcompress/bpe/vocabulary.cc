@@ -147,10 +147,10 @@ std::optional<Status> Vocabulary::index_merges() {
     pairs_ = PairTable(spec_.merges.size());
     for (uint32_t rank = 0; rank < spec_.merges.size(); ++rank) {
         const Merge merge = spec_.merges[rank];
-        const std::string which = "merge " + std::to_string(rank);
+        const auto which = [rank] { return "merge " + std::to_string(rank); };
         for (const TokenId id : {merge.left, merge.right, merge.result}) {
             if (id >= size() || is_added_[id] || token_bytes(id).empty()) {
-                return invalid_argument(which + " names " + name_of(id) + ", which is no ordinary token");
+                return invalid_argument(which() + " names " + name_of(id) + ", which is no ordinary token");
             }
         }
         const Bytes left = token_bytes(merge.left);
@@ -158,10 +158,10 @@ std::optional<Status> Vocabulary::index_merges() {
         const Bytes result = token_bytes(merge.result);
         if (result.size() != left.size() + right.size() || !std::ranges::equal(left, result.first(left.size())) ||
             !std::ranges::equal(right, result.last(right.size()))) {
-            return invalid_argument(which + " does not spell its result, " + name_of(merge.result));
+            return invalid_argument(which() + " does not spell its result, " + name_of(merge.result));
         }
         if (!pairs_.insert(merge.left, merge.right, rank)) {
-            return invalid_argument(which + " merges the same pair as an earlier one");
+            return invalid_argument(which() + " merges the same pair as an earlier one");
         }
     }
     return std::nullopt;

@@ -32,6 +32,13 @@ void test_sha256() {
              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     // Lengths around the padding's borders hash without reading past the end (the sanitizer build checks that).
     for (size_t size = 50; size < 130; ++size) CHECK(sha256(as_bytes(std::string(size, 'x'))) != Sha256Digest{});
+    std::string text;
+    for (size_t size = 0; size < 300; ++size) {
+        Sha256 portable(true);
+        portable.update(as_bytes(text));
+        CHECK(portable.finish() == sha256(as_bytes(text)));
+        text += static_cast<char>(size * size + 7);
+    }
 }
 
 std::string encode_utf8(uint32_t c) {

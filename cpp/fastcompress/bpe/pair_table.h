@@ -38,7 +38,7 @@ class PairTable {
         return true;
     }
     // Asks for the memory that find() will read.
-    void prefetch(TokenId left, TokenId right) const {
+    [[gnu::always_inline]] void prefetch(TokenId left, TokenId right) const {
         fastcompress::prefetch(&slots_[first_slot(key_of(left, right))]);
     }
     // The rank of a pair, kNoRank if it does not merge. O(1).

@@ -28,7 +28,6 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     if (auto error = vocabulary.index_merges()) return *error;
     vocabulary.index_byte_pairs();
     vocabulary.index_whole_pretokens();
-    vocabulary.index_short_pretokens();
     return vocabulary;
 }
 
@@ -87,24 +86,47 @@ std::optional<Status> Vocabulary::lay_out_tokens() {
 }
 
 std::optional<Status> Vocabulary::index_spellings() {
-    spellings_.assign(table_size(size()), kNoToken);
-    spellings_mask_ = spellings_.size() - 1;
+    size_t num_short = 0;
+    for (TokenId id = 0; id < size(); ++id) num_short += token_bytes(id).size() <= ShortKey::kMaxBytes;
+    short_tokens_ = HugeArray<ShortToken>(table_size(num_short));
+    long_tokens_.assign(table_size(size() - num_short), kNoToken);
+    is_whole_long_.assign(size(), all_are_whole());
     byte_tokens_.fill(kNoToken);
-    for (TokenId id = 0; id < size(); ++id) {
-        const Bytes bytes = token_bytes(id);
-        if (is_added_[id] || bytes.empty()) continue;
-        size_t i = hash_bytes(bytes) & spellings_mask_;
-        while (spellings_[i] != kNoToken && !std::ranges::equal(token_bytes(spellings_[i]), bytes)) {
-            i = (i + 1) & spellings_mask_;
+    // The places of a few tokens ahead are asked for while one is filled.
+    constexpr size_t kAhead = 16;
+    for (size_t ahead = 0; ahead < size() + kAhead; ++ahead) {
+        if (ahead < size()) {
+            const Bytes bytes = token_bytes(static_cast<TokenId>(ahead));
+            prefetch_whole_pretoken(ShortKey::of_readable(bytes.data(), bytes.size()));
         }
-        if (spellings_[i] == kNoToken) {
-            spellings_[i] = id;
+        if (ahead < kAhead) continue;
+        const TokenId id = static_cast<TokenId>(ahead - kAhead);
+        if (!is_ordinary(id)) continue;
+        const Bytes bytes = token_bytes(id);
+        const TokenId earlier = insert_spelling(id);
+        if (earlier == kNoToken) {
             if (bytes.size() == 1) byte_tokens_[bytes[0]] = id;
         } else if (spec_.order == MergeOrder::kRanks || bytes.size() == 1) {
-            return invalid_argument(name_of(spellings_[i]) + " and " + name_of(id) + " have the same bytes");
+            return invalid_argument(name_of(earlier) + " and " + name_of(id) + " have the same bytes");
         }  // merges may learn a string twice, from two different pairs
     }
     return replace_missing_bytes();
+}
+
+// Returns the earlier token of the same bytes, kNoToken if there was none.
+TokenId Vocabulary::insert_spelling(TokenId id) {
+    const Bytes bytes = token_bytes(id);
+    if (bytes.size() <= ShortKey::kMaxBytes) {
+        const ShortKey key = ShortKey::of_readable(bytes.data(), bytes.size());
+        ShortToken& slot = short_tokens_[find_short_slot(key)];
+        if (slot.key.high != 0) return slot.id;
+        slot = {key, id, all_are_whole() ? id : kNoToken};
+        return kNoToken;
+    }
+    TokenId& slot = long_tokens_[find_long_slot(bytes)];
+    if (slot != kNoToken) return slot;
+    slot = id;
+    return kNoToken;
 }
 
 std::optional<Status> Vocabulary::index_merges() {
@@ -125,10 +147,10 @@ std::optional<Status> Vocabulary::index_merges() {
     pairs_ = PairTable(spec_.merges.size());
     for (uint32_t rank = 0; rank < spec_.merges.size(); ++rank) {
         const Merge merge = spec_.merges[rank];
-        const std::string which = "merge " + std::to_string(rank);
+        const auto which = [rank] { return "merge " + std::to_string(rank); };
         for (const TokenId id : {merge.left, merge.right, merge.result}) {
             if (id >= size() || is_added_[id] || token_bytes(id).empty()) {
-                return invalid_argument(which + " names " + name_of(id) + ", which is no ordinary token");
+                return invalid_argument(which() + " names " + name_of(id) + ", which is no ordinary token");
             }
         }
         const Bytes left = token_bytes(merge.left);
@@ -136,50 +158,44 @@ std::optional<Status> Vocabulary::index_merges() {
         const Bytes result = token_bytes(merge.result);
         if (result.size() != left.size() + right.size() || !std::ranges::equal(left, result.first(left.size())) ||
             !std::ranges::equal(right, result.last(right.size()))) {
-            return invalid_argument(which + " does not spell its result, " + name_of(merge.result));
+            return invalid_argument(which() + " does not spell its result, " + name_of(merge.result));
         }
         if (!pairs_.insert(merge.left, merge.right, rank)) {
-            return invalid_argument(which + " merges the same pair as an earlier one");
+            return invalid_argument(which() + " merges the same pair as an earlier one");
         }
     }
     return std::nullopt;
 }
 
-// Every way to cut a token into two tokens is a pair that merges into it.
-void Vocabulary::index_rank_pairs() {
-    std::vector<Merge> found;
-    for (const TokenId id : spellings_) {
-        if (id == kNoToken) continue;
-        const Bytes bytes = token_bytes(id);
-        for (size_t cut = 1; cut < bytes.size(); ++cut) {
-            const TokenId left = find_spelling(bytes.first(cut));
-            if (left == kNoToken) continue;
-            const TokenId right = find_spelling(bytes.subspan(cut));
-            if (right != kNoToken) found.push_back({left, right, id});
-        }
-    }
-    pairs_ = PairTable(found.size());
-    for (const Merge& merge : found) pairs_.insert(merge.left, merge.right, merge.result);
-}
-
 void Vocabulary::index_byte_pairs() {
-    byte_pairs_.resize(size_t{1} << 16);
-    for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
-        byte_pairs_[pair] = pairs_.find(byte_tokens_[pair >> 8], byte_tokens_[pair & 0xff]);
+    byte_pairs_.assign(size_t{1} << 16, kNoRank);
+    if (!is_rank_id_) {  // a missing byte merges as the token that stands for it does
+        for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
+            byte_pairs_[pair] = pairs_.find(byte_tokens_[pair >> 8], byte_tokens_[pair & 0xff]);
+        }
+        return;
+    }
+    for (TokenId id = 0; id < size(); ++id) {
+        const Bytes bytes = token_bytes(id);
+        if (bytes.size() == 2 && !is_added_[id]) byte_pairs_[bytes[0] << 8 | bytes[1]] = id;
     }
 }
 
 void Vocabulary::index_whole_pretokens() {
-    const bool all_are = spec_.order == MergeOrder::kRanks || spec_.ignore_merges;
-    is_whole_.assign(size(), all_are);
-    if (all_are) return;
+    if (all_are_whole()) return;
     Encoder encoder(*this);
     TokenBuffer ids;
-    for (const TokenId id : spellings_) {
-        if (id == kNoToken) continue;
+    for (TokenId id = 0; id < size(); ++id) {
+        if (!is_ordinary(id)) continue;
+        const Bytes bytes = token_bytes(id);
         ids.clear();
-        encoder.encode_by_merges(token_bytes(id), ids);
-        is_whole_[id] = ids.size() == 1 && ids.tokens()[0] == id;
+        encoder.encode_by_merges(bytes, ids);
+        if (ids.size() != 1 || ids.tokens()[0] != id) continue;
+        if (bytes.size() > ShortKey::kMaxBytes) {
+            is_whole_long_[id] = true;
+        } else if (ShortToken& slot = short_tokens_[find_short_slot(ShortKey::of(bytes))]; slot.id == id) {
+            slot.whole = id;
+        }  // else another token of the same bytes is the one that is found
     }
 }
 
@@ -191,40 +207,30 @@ TokenId Vocabulary::token_id(Bytes bytes) const {
 }
 
 TokenId Vocabulary::find_spelling(Bytes bytes) const {
-    for (size_t i = hash_bytes(bytes) & spellings_mask_; spellings_[i] != kNoToken; i = (i + 1) & spellings_mask_) {
-        const Bytes found = token_bytes(spellings_[i]);
-        if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) {
-            return spellings_[i];
-        }
-    }
-    return kNoToken;
+    if (bytes.size() > ShortKey::kMaxBytes) return long_tokens_[find_long_slot(bytes)];
+    const ShortToken& slot = short_tokens_[find_short_slot(ShortKey::of(bytes))];
+    return slot.key.high != 0 ? slot.id : kNoToken;
 }
 
-// Pretokens of up to 15 bytes are looked up by their key, which is one access to memory instead of three.
-void Vocabulary::index_short_pretokens() {
-    size_t count = 0;
-    for (TokenId id = 0; id < size(); ++id) count += token_bytes(id).size() <= ShortKey::kMaxBytes;
-    short_pretokens_ = HugeArray<ShortPretoken>(table_size(count));
-    for (const TokenId id : spellings_) {
-        if (id == kNoToken || !is_whole_[id] || token_bytes(id).size() > ShortKey::kMaxBytes) continue;
-        const ShortKey key = ShortKey::of(token_bytes(id));
-        size_t i = key.hash() & (short_pretokens_.size() - 1);
-        while (short_pretokens_[i].key.high != 0) i = (i + 1) & (short_pretokens_.size() - 1);
-        short_pretokens_[i] = {key, id};
+size_t Vocabulary::find_long_slot(Bytes bytes) const {
+    const size_t mask = long_tokens_.size() - 1;
+    size_t i = hash_bytes(bytes) & mask;
+    for (; long_tokens_[i] != kNoToken; i = (i + 1) & mask) {
+        const Bytes found = token_bytes(long_tokens_[i]);
+        if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) break;
     }
+    return i;  // of these bytes, or the free one where they belong
 }
 
 TokenId Vocabulary::whole_pretoken(ShortKey key) const {
-    const size_t mask = short_pretokens_.size() - 1;
-    for (size_t i = key.hash() & mask; short_pretokens_[i].key.high != 0; i = (i + 1) & mask) {
-        if (short_pretokens_[i].key == key) return short_pretokens_[i].id;
-    }
-    return kNoToken;
+    const ShortToken& slot = short_tokens_[find_short_slot(key)];
+    return slot.key.high != 0 ? slot.whole : kNoToken;
 }
 
 TokenId Vocabulary::whole_pretoken(Bytes pretoken) const {
+    if (pretoken.size() <= ShortKey::kMaxBytes) return whole_pretoken(ShortKey::of(pretoken));
     const TokenId id = find_spelling(pretoken);
-    return id != kNoToken && is_whole_[id] ? id : kNoToken;
+    return id != kNoToken && is_whole_long_[id] ? id : kNoToken;
 }
 
 }  // namespace fastcompress::bpe

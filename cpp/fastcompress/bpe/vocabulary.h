@@ -88,7 +88,7 @@ class Vocabulary {
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     // The rank of the merge of two tokens, kNoRank if they do not merge; and what the merge of a rank makes.
     uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(left, right); }
-    void prefetch_rank(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
+    [[gnu::always_inline]] void prefetch_rank(TokenId left, TokenId right) const { pairs_.prefetch(left, right); }
     // find_rank for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     uint32_t find_byte_rank(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
     TokenId merge_result(uint32_t rank) const { return is_rank_id_ ? rank : spec_.merges[rank].result; }
@@ -97,8 +97,8 @@ class Vocabulary {
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
     TokenId whole_pretoken(ShortKey pretoken) const;
-    void prefetch_whole_pretoken(ShortKey pretoken) const {
-        fastcompress::prefetch(&short_pretokens_[pretoken.hash() & (short_pretokens_.size() - 1)]);
+    [[gnu::always_inline]] void prefetch_whole_pretoken(ShortKey pretoken) const {
+        fastcompress::prefetch(&short_tokens_[pretoken.hash() & (short_tokens_.size() - 1)]);
     }
 
     // What make() was given, special tokens sorted.
@@ -127,8 +127,10 @@ class Vocabulary {
     void index_rank_pairs();
     void index_byte_pairs();
     void index_whole_pretokens();
-    void index_short_pretokens();
+    bool all_are_whole() const { return spec_.order == MergeOrder::kRanks || spec_.ignore_merges; }
     TokenId find_spelling(Bytes bytes) const;
+    TokenId insert_spelling(TokenId id);
+    size_t find_long_slot(Bytes bytes) const;
     std::optional<Status> replace_missing_bytes();
     uint32_t format_version() const;
 
@@ -139,15 +141,24 @@ class Vocabulary {
     PairTable pairs_;
     std::vector<uint32_t> byte_pairs_;  // 2^16 ranks
     bool is_rank_id_ = false;           // kRanks: the rank of a merge is the id of its result
-    std::vector<TokenId> spellings_;    // open addressing by hash of the bytes: every token that is not added
-    size_t spellings_mask_ = 0;
-    struct ShortPretoken {
+    // The tokens that are not added, by their bytes; of several with the same bytes the first. Open addressing: up to 15
+    // bytes are the key itself, so that a look-up is one access to memory; longer ones are compared in the arena.
+    struct ShortToken {
         ShortKey key;
         TokenId id;
+        TokenId whole;  // id, or kNoToken if encoding the bytes does not give the token
     };
-    HugeArray<ShortPretoken> short_pretokens_{0};  // open addressing: the tokens of up to 15 bytes that is_whole_
-    std::vector<bool> is_added_;                   // by id: an added token's alone
-    std::vector<bool> is_whole_;                   // by id: encoding the token's bytes gives the token
+    size_t find_short_slot(ShortKey key) const {
+        size_t i = key.hash() & (short_tokens_.size() - 1);
+        while (short_tokens_[i].key.high != 0 && !(short_tokens_[i].key == key)) {
+            i = (i + 1) & (short_tokens_.size() - 1);
+        }
+        return i;  // of the key, or the free one where it belongs
+    }
+    HugeArray<ShortToken> short_tokens_{0};
+    std::vector<TokenId> long_tokens_;
+    std::vector<bool> is_added_;       // by id: an added token's alone
+    std::vector<bool> is_whole_long_;  // by id, of more than 15 bytes: encoding the bytes gives the token
     bool has_all_bytes_ = true;
 };
 

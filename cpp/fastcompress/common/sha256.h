@@ -13,11 +13,14 @@ using Sha256Digest = std::array<uint8_t, 32>;
 // The digest of bytes that come piece by piece. O(n), no allocation.
 class Sha256 {
   public:
+    // portable: without the processor's own instructions for it, as where there are none.
+    explicit Sha256(bool portable = false);
     void update(Bytes bytes);
     // Of everything so far. Call it once, last.
     Sha256Digest finish();
 
   private:
+    void (*compress_)(std::array<uint32_t, 8>& state, const uint8_t* blocks, size_t num_blocks);
     std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     std::array<uint8_t, 64> block_{};  // its first num_bytes_ % 64 bytes wait for the rest

@@ -37,8 +37,6 @@ class BPE:
         self._core = core
         self._special = SpecialTokens(core)
         self._custom = CustomPattern.from_spelling(core.pattern) if core.pattern.startswith("[") else None
-        self._token_lengths = core.token_lengths()
-        self._token_lengths.setflags(write=False)
 
     # ------------------------------------------------------------------ making one
 
@@ -254,10 +252,12 @@ class BPE:
         drops_text = self._custom is not None and not self._custom.keeps_text
         return not (changes_text or drops_text or self._special.any_loses_text)
 
-    @property
+    @functools.cached_property
     def token_lengths(self) -> npt.NDArray[np.int64]:
         """int64[vocab_size]: the number of bytes each id spells; 0 for an unused id. Read-only."""
-        return self._token_lengths
+        lengths = self._core.token_lengths()
+        lengths.setflags(write=False)
+        return lengths
 
     @property
     def merges(self) -> npt.NDArray[np.uint32]:
@@ -483,7 +483,7 @@ class BPE:
             begin = 0
             for segment in segments:
                 if isinstance(segment, int):
-                    begin += int(self._token_lengths[segment])
+                    begin += int(self.token_lengths[segment])
                     continue
                 seeds.append((seed + number) % (1 << 64))
                 begins.append(begin)
@@ -511,14 +511,14 @@ class BPE:
         allowed = self._special.check(text, allowed_special, disallowed_special)
         data = utf8(text)
         tokens = self._encode(data, allowed)
-        if int(self._token_lengths[tokens].sum()) != len(data) or (
+        if int(self.token_lengths[tokens].sum()) != len(data) or (
             not self.lossless and self.decode_bytes(tokens) != data
         ):
             raise DataError(
                 "the tokens do not spell this text (the vocabulary normalizes it, or drops or adds some of it), so "
                 "they have no offsets in it: normalize the text first"
             )
-        return TokenOffsets.of(tokens, self._token_lengths[tokens], data)
+        return TokenOffsets.of(tokens, self.token_lengths[tokens], data)
 
     # ------------------------------------------------------------------ decoding
 

@@ -15,9 +15,9 @@
 #include <memory>
 #include <vector>
 
+#include "fastcompress/bpe/long_merge.h"
 #include "fastcompress/bpe/merge_lanes.h"
 #include "fastcompress/bpe/pretoken_cache.h"
-#include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -31,7 +31,7 @@ inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 // it.
 class Encoder {
   public:
-    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary) {}
+    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary), long_(vocabulary) {}
 
     // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
     // kMaxTextBytes.
@@ -60,17 +60,12 @@ class Encoder {
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
-    void merge_by_rank(Bytes pretoken, TokenBuffer& out);
 
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
     MergeLanes lanes_;
     Batch batch_;
-    struct LongBuffers {  // of merge_by_rank, by position
-        std::vector<TokenId> ids;
-        std::vector<uint32_t> previous, next, ranks, positions;
-        RankQueue queue;
-    } long_;
+    LongMerger long_;
 };
 
 // Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core. Thread-safe. A

@@ -65,21 +65,20 @@ bool LongMerger::advance_by_windows() {
     const auto size = static_cast<uint32_t>(text_.size());
     const uint32_t first = last_border(kWindowOverlap);
     const uint32_t rest = size - first;
-    const uint32_t count = rest <= WindowLanes::kMaxBytes
-                               ? 1
-                               : std::min(Windows::kMaxCount, 1 + (rest - WindowLanes::kMaxBytes + kStride - 1) / kStride);
-    const auto begin_of = [&](uint32_t i) { return first + i * kStride; };
-    const auto end_of = [&](uint32_t i) { return std::min(begin_of(i) + WindowLanes::kMaxBytes, size); };
-    windows_->lanes.merge(
-        count, [&](uint32_t i) { return text_.subspan(begin_of(i), end_of(i) - begin_of(i)); }, windows_->results.data());
+    const uint32_t count =
+        rest <= WindowLanes::kMaxBytes
+            ? 1
+            : std::min(Windows::kMaxCount, 1 + (rest - WindowLanes::kMaxBytes + kStride - 1) / kStride);
+    windows_->lanes.merge(text_, first, kStride, count, windows_->results.data());
     for (uint32_t i = 0; i < count; ++i) {
         const WindowLanes::Result& result = windows_->results[i];
-        const uint32_t begin = begin_of(i);
-        if (stitch(begin, std::span(result.ids).first(result.count), [&](size_t k) { return begin + result.ends[k]; })) {
+        const uint32_t begin = first + i * kStride;
+        if (stitch(begin, std::span(result.ids).first(result.count),
+                   [&](size_t k) { return begin + result.ends[k]; })) {
             continue;
         }
         constexpr uint32_t kNearby = 64;
-        if (!advance_by_queue(end_of(i) - done_.end(), kNearby)) return false;
+        if (!advance_by_queue(begin + result.ends[result.count - 1] - done_.end(), kNearby)) return false;
         if (num_by_queue_ > 0) break;
     }
     return true;
@@ -136,7 +135,7 @@ bool LongMerger::stitch(uint32_t begin, std::span<const TokenId> ids, const End&
         while (i > 0 && done_.ends[i - 1] >= begin) --i;
         uint32_t start = done_.ends[i++];  // tokens i of done_ and j of ids, from their first bytes on
         uint32_t other_start = begin;
-        for (;; ) {
+        for (;;) {
             if (i == done_.ends.size() || j == ids.size()) return false;
             const uint32_t end = done_.ends[i];
             const uint32_t other_end = end_of(j);

@@ -70,10 +70,10 @@ class LongMerger {
     void merge_by_rank(uint32_t begin, uint32_t end, Piece& piece);
 
     const Vocabulary& vocabulary_;
-    Bytes text_;          // the pretoken
-    Piece done_;          // the tokens of a prefix of it, as if there were no more
-    Piece piece_;         // what is to follow
-    size_t budget_ = 0;   // how many bytes may yet be merged by queue before all of the pretoken is
+    Bytes text_;                 // the pretoken
+    Piece done_;                 // the tokens of a prefix of it, as if there were no more
+    Piece piece_;                // what is to follow
+    size_t budget_ = 0;          // how many bytes may yet be merged by queue before all of the pretoken is
     uint32_t num_by_queue_ = 0;  // how many bytes are to be merged by queue before windows are tried again
     std::unique_ptr<Windows> windows_;
     QueueBuffers queue_;

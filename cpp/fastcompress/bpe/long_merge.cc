@@ -7,7 +7,7 @@ namespace fastcompress::bpe {
 namespace {
 
 // How far windows overlap: the less, the less is merged twice; the more, the more often two of them agree.
-constexpr uint32_t kWindowOverlap = 16;
+constexpr uint32_t kWindowOverlap = 14;
 
 // Pieces that are merged by queue. Their buffers stay in the second-level cache.
 constexpr uint32_t kQueueBytes = 8192;

@@ -113,6 +113,24 @@ void test_long_tokens() {
     }
 }
 
+// Runs that are copied piece by piece, one after the other with the same encoder, and what follows them.
+void test_repeated_pieces() {
+    std::mt19937 random(5);
+    std::vector<std::string> words;
+    for (size_t length = 2; length <= 40; ++length) {
+        for (const char letter : {'a', 'b'}) words.push_back(std::string(length, letter));
+    }
+    words.push_back("ab");
+    const Vocabulary vocabulary = of_ranks(words);
+    Encoder encoder(vocabulary);
+    for (const size_t size : {9000, 15000, 16000, 20000}) {
+        check(vocabulary, encoder, std::string(size, 'a'));
+        check(vocabulary, encoder, std::string(size - 3000, 'b') + "ab");
+        check(vocabulary, encoder,
+              std::string(9001, 'a') + std::string(size - 9000, 'b') + random_string(random, "ab", 99));
+    }
+}
+
 // A token of which the whole text decides whether it comes to be: "ab" merges before "bc", and so on around the
 // alphabet, so what merges at one end decides at the other. Pieces agree never, which must cost time only.
 void test_far_effects() {
@@ -158,6 +176,7 @@ void test_learned_merges() {
 int main() {
     fastcompress::bpe::test_random_ranks();
     fastcompress::bpe::test_long_tokens();
+    fastcompress::bpe::test_repeated_pieces();
     fastcompress::bpe::test_far_effects();
     fastcompress::bpe::test_learned_merges();
     return fastcompress::testing::report();

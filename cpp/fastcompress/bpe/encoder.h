@@ -3,8 +3,8 @@
 //
 // Most pretokens were seen lately: a cache gives their ids. Of the rest, one that is a token is found by one look-up.
 // Others are merged: short ones by scanning for the lowest rank (quadratic, but in at most kMaxScanBytes), long ones
-// with a queue by rank, so no input is quadratic: encode() is O(n log n) in the worst case (one pretoken of n bytes)
-// and O(n) on text.
+// in windows or with a queue by rank (long_merge.h), so no input is quadratic: encode() is O(n log n) in the worst case
+// (one pretoken of n bytes) and O(n) on text.
 //
 // Results depend on the vocabulary and the bytes only.
 #pragma once

@@ -13,6 +13,9 @@ constexpr uint32_t kWindowOverlap = 14;
 constexpr uint32_t kQueueBytes = 8192;
 constexpr uint32_t kQueueOverlap = 1024;
 
+// How much is merged so once windows have failed.
+constexpr uint32_t kBytesByQueue = 4 * kQueueBytes;
+
 // After a longer pretoken the buffers are given back.
 constexpr size_t kMaxKeptBytes = size_t{1} << 14;
 
@@ -33,10 +36,12 @@ void LongMerger::merge(Bytes pretoken, TokenBuffer& out) {
     text_ = pretoken;
     done_.ids.clear();
     done_.ends.clear();
-    done_.ids.reserve(pretoken.size());
-    done_.ends.reserve(pretoken.size());
+    done_.ids.reserve(pretoken.size() / 2);
+    done_.ends.reserve(pretoken.size() / 2);
+    piece_.ends.clear();  // it was of another text
+    piece_.begin = 0;
     num_by_queue_ = 0;
-    budget_ = 4 * pretoken.size() + kQueueBytes;
+    budget_ = 2 * pretoken.size() + kQueueBytes;
     if (!merge_in_pieces()) merge_by_rank(0, static_cast<uint32_t>(pretoken.size()), done_);
     out.append(done_.ids);
     if (pretoken.size() <= kMaxKeptBytes) return;
@@ -64,12 +69,17 @@ bool LongMerger::advance_by_windows() {
     if (!windows_) windows_ = std::make_unique<Windows>(vocabulary_);
     const auto size = static_cast<uint32_t>(text_.size());
     const uint32_t first = last_border(kWindowOverlap);
+    if (first + WindowLanes::kMaxBytes <= done_.end()) {  // the last token is longer than a window
+        num_by_queue_ = kBytesByQueue;
+        return true;
+    }
     const uint32_t rest = size - first;
     const uint32_t count =
         rest <= WindowLanes::kMaxBytes
             ? 1
             : std::min(Windows::kMaxCount, 1 + (rest - WindowLanes::kMaxBytes + kStride - 1) / kStride);
     windows_->lanes.merge(text_, first, kStride, count, windows_->results.data());
+    uint32_t num_failed = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const WindowLanes::Result& result = windows_->results[i];
         const uint32_t begin = first + i * kStride;
@@ -79,6 +89,7 @@ bool LongMerger::advance_by_windows() {
         }
         constexpr uint32_t kNearby = 64;
         if (!advance_by_queue(begin + result.ends[result.count - 1] - done_.end(), kNearby)) return false;
+        if (++num_failed > Windows::kMaxCount / 4) num_by_queue_ = kBytesByQueue;
         if (num_by_queue_ > 0) break;
     }
     return true;
@@ -86,7 +97,7 @@ bool LongMerger::advance_by_windows() {
 
 // Merges the next num_bytes by queue together with what is done of at least `overlap` bytes before them, and with more
 // if that does not agree with what was done. False if the budget is spent.
-bool LongMerger::advance_by_queue(uint32_t num_bytes, uint32_t overlap) {
+bool LongMerger::advance_by_queue(uint32_t num_bytes, size_t overlap) {
     const uint32_t end = done_.end() + static_cast<uint32_t>(std::min<size_t>(num_bytes, text_.size() - done_.end()));
     for (;; overlap *= 4) {
         const uint32_t begin = last_border(overlap);
@@ -94,7 +105,7 @@ bool LongMerger::advance_by_queue(uint32_t num_bytes, uint32_t overlap) {
         budget_ -= end - begin;
         merge_by_rank(begin, end, piece_);
         if (stitch(begin, piece_.ids, [&](size_t i) { return piece_.ends[i]; })) return true;
-        if (overlap >= 256) num_by_queue_ = 4 * kQueueBytes;
+        if (overlap >= 256) num_by_queue_ = kBytesByQueue;
     }
 }
 
@@ -116,7 +127,7 @@ bool LongMerger::repeat_last_piece() {
 }
 
 // The last border of tokens at least `distance` bytes before the end of what is done.
-uint32_t LongMerger::last_border(uint32_t distance) const {
+uint32_t LongMerger::last_border(size_t distance) const {
     const uint32_t end = done_.end();
     if (end <= distance) return 0;
     size_t i = done_.ends.size();

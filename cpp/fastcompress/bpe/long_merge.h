@@ -62,9 +62,9 @@ class LongMerger {
 
     bool merge_in_pieces();
     bool advance_by_windows();
-    bool advance_by_queue(uint32_t num_bytes, uint32_t overlap);
+    bool advance_by_queue(uint32_t num_bytes, size_t overlap);
     bool repeat_last_piece();
-    uint32_t last_border(uint32_t distance) const;
+    uint32_t last_border(size_t distance) const;
     template <class End>
     bool stitch(uint32_t begin, std::span<const TokenId> ids, const End& end_of);
     void merge_by_rank(uint32_t begin, uint32_t end, Piece& piece);

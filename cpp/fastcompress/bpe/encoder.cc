@@ -8,9 +8,6 @@ namespace {
 // Below this length scanning for the lowest rank beats the queue (measured: benchmarks/LOG.md, 2026-11-28).
 constexpr size_t kMaxScanBytes = 96;
 
-// After a longer pretoken the buffers of merge_by_rank are given back.
-constexpr size_t kMaxKeptBytes = size_t{1} << 16;
-
 }  // namespace
 
 void Encoder::encode(Bytes text, TokenBuffer& out) {
@@ -182,7 +179,7 @@ void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
     if (pretoken.size() <= kMaxScanBytes) {
         merge_by_scan(pretoken, out);
     } else {
-        merge_by_rank(pretoken, out);
+        long_.merge(pretoken, out);
     }
 }
 
@@ -234,69 +231,6 @@ void Encoder::merge_by_scan(Bytes pretoken, TokenBuffer& out) {
     size_t count = 0;
     for (size_t i = 0; i < size; i = next[i]) tokens[count++] = ids[i];
     out.commit(count);
-}
-
-// Merges over a doubly linked list of positions, a rank at a time. ranks[i] is the rank of the pair that begins at i
-// now; a queued position whose pair has another rank by the time its turn comes is stale. Each merge queues at most
-// two positions: O(n log n), in practice nearly linear.
-void Encoder::merge_by_rank(Bytes pretoken, TokenBuffer& out) {
-    constexpr uint32_t kNone = 0xffffffffu;
-    static_assert(kNone == kNoRank);
-    const auto size = static_cast<uint32_t>(pretoken.size());
-    auto& ids = long_.ids;
-    auto& previous = long_.previous;
-    auto& next = long_.next;
-    auto& ranks = long_.ranks;
-    auto& positions = long_.positions;
-    RankQueue& queue = long_.queue;
-    ids.resize(size);
-    previous.resize(size);
-    next.resize(size);
-    ranks.resize(size);
-    queue.clear();
-    const auto set_pair = [&](uint32_t i, uint32_t rank) {
-        ranks[i] = rank;
-        if (rank != kNoRank) queue.add(rank, i);
-        return rank;
-    };
-    for (uint32_t i = 0; i < size; ++i) {
-        ids[i] = vocabulary_.byte_token(pretoken[i]);
-        previous[i] = i - 1;  // of the first one, kNone
-        next[i] = i + 1;
-    }
-    for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_rank(pretoken[i], pretoken[i + 1]));
-    ranks[size - 1] = kNone;
-
-    while (!queue.empty()) {
-        const uint32_t rank = queue.take_lowest(positions);
-        const TokenId result = vocabulary_.merge_result(rank);
-        for (size_t k = 0; k < positions.size(); ++k) {
-            const uint32_t i = positions[k];
-            if (ranks[i] != rank) continue;
-            const uint32_t merged = next[i];
-            const uint32_t after = next[merged];
-            ids[i] = result;
-            next[i] = after;
-            ranks[merged] = ranks[i] = kNone;
-            uint32_t lowest_new = kNone;
-            if (after < size) {
-                previous[after] = i;
-                lowest_new = set_pair(i, vocabulary_.find_rank(result, ids[after]));
-            }
-            if (i > 0) {
-                const uint32_t before = previous[i];
-                lowest_new = std::min(lowest_new, set_pair(before, vocabulary_.find_rank(ids[before], result)));
-            }
-            if (lowest_new < rank) {  // in a rank file a longer token may come first: then it is its turn
-                while (++k < positions.size()) queue.add(rank, positions[k]);
-            }
-        }
-    }
-    TokenId* tokens = out.reserve(size);
-    size_t count = 0;
-    for (uint32_t i = 0; i < size; i = next[i]) tokens[count++] = ids[i];
-    out.commit(count);
-    if (size > kMaxKeptBytes) long_ = {};
 }
 
 }  // namespace fastcompress::bpe

@@ -3,8 +3,8 @@
 //
 // Most pretokens were seen lately: a cache gives their ids. Of the rest, one that is a token is found by one look-up.
 // Others are merged: short ones by scanning for the lowest rank (quadratic, but in at most kMaxScanBytes), long ones
-// with a queue by rank, so no input is quadratic: encode() is O(n log n) in the worst case (one pretoken of n bytes)
-// and O(n) on text.
+// in windows or with a queue by rank (long_merge.h), so no input is quadratic: encode() is O(n log n) in the worst case
+// (one pretoken of n bytes) and O(n) on text.
 //
 // Results depend on the vocabulary and the bytes only.
 #pragma once
@@ -12,9 +12,9 @@
 #include <array>
 #include <vector>
 
+#include "fastcompress/bpe/long_merge.h"
 #include "fastcompress/bpe/merge_lanes.h"
 #include "fastcompress/bpe/pretoken_cache.h"
-#include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -28,7 +28,7 @@ inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 // it.
 class Encoder {
   public:
-    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary) {}
+    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary), long_(vocabulary) {}
 
     // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
     // kMaxTextBytes.
@@ -62,7 +62,6 @@ class Encoder {
     bool copy_known(Bytes pretoken, ShortKey key, const PretokenCache::Set* set, TokenBuffer& out) const;
     void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     void merge_by_scan(Bytes pretoken, TokenBuffer& out);
-    void merge_by_rank(Bytes pretoken, TokenBuffer& out);
 
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
@@ -70,11 +69,7 @@ class Encoder {
     Batch batch_;
     std::array<Unknown, Batch::kMaxSize> unknown_;
     std::vector<TokenId> kept_;  // of a batch with something unknown in it: the ids of the rest
-    struct LongBuffers {         // of merge_by_rank, by position
-        std::vector<TokenId> ids;
-        std::vector<uint32_t> previous, next, ranks, positions;
-        RankQueue queue;
-    } long_;
+    LongMerger long_;
 };
 
 }  // namespace fastcompress::bpe

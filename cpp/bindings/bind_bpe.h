@@ -33,7 +33,8 @@ inline size_t num_threads_or_default(std::optional<size_t> num_threads) {
     return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
 }
 
-// The part of the module bpe that counts and trains.
+// The parts of the module bpe: what a tokenizer encodes, and what counts and trains.
+void bind_encoding(py::class_<Tokenizer>& tokenizer);
 void bind_trainer(py::module_& bpe);
 
 }  // namespace fastcompress::bindings

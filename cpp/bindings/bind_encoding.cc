@@ -1,0 +1,246 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "bind_bpe.h"
+#include "fastcompress/bpe/dropout.h"
+
+namespace fastcompress::bindings {
+namespace {
+
+using bpe::TokenId;
+
+py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
+    const size_t size = tokens.size();
+    return to_array(tokens.release(), size);
+}
+
+void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
+    if (text.size() > max_bytes) {
+        raise(invalid_argument("a text of " + std::to_string(text.size()) +
+                               " bytes is too long for one call; split it below " + std::to_string(max_bytes)));
+    }
+}
+
+// The ids of one pretoken, by merges alone.
+py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pretoken) {
+    const Bytes bytes = bindings::bytes_of(pretoken);
+    check_size(bytes);
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
+        if (!bytes.empty()) {
+            tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode_by_merges(bytes, tokens); });
+        }
+        return tokens;
+    }));
+}
+
+// What becomes of added tokens: `allowed` has a byte for each, not 0 to allow a special one, or none at all.
+std::vector<bpe::Treatment> treatments_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    const Bytes bytes = bytes_of(allowed);
+    const size_t count = tokenizer.vocabulary.added_tokens().size();
+    if (!bytes.empty() && bytes.size() != count) {
+        throw py::value_error("allowed has " + std::to_string(bytes.size()) + " bytes for " + std::to_string(count) +
+                              " added tokens");
+    }
+    return tokenizer.text_encoder.treatments(bytes);
+}
+
+void check_named_pattern(const Tokenizer& tokenizer) {
+    if (!tokenizer.vocabulary.custom_pattern().empty()) {
+        throw py::value_error("a custom pattern: cut the segments() and call encode_pretokens()");
+    }
+}
+
+// How a text is encoded, for vocabularies with a named pattern.
+bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
+    check_named_pattern(tokenizer);
+    if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
+        const bool has_pretokens = tokenizer.vocabulary.pattern() != pretokenizer::Pattern::kNone;
+        return {[](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); },
+                has_pretokens};
+    }
+    return {[&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
+                                                                         bpe::TokenBuffer& out) {
+        tokenizer.text_encoder.encode(text, treatments, encoder, out);
+    }};
+}
+
+bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                             std::optional<size_t> num_threads) {
+    constexpr size_t kManyBytes = size_t{1} << 20;  // less is not worth starting threads, unless they are asked for
+    const TextView view(text);
+    const Bytes bytes = view.bytes();
+    check_size(bytes, tokenizer.text_encoder.max_text_bytes());
+    const bpe::TextMethod method = method_of(tokenizer, allowed);
+    const size_t threads = !num_threads && bytes.size() < kManyBytes ? 1 : num_threads_or_default(num_threads);
+    return without_gil([&] {
+        if (threads > 1) return std::move(bpe::encode_batch(tokenizer.pool, {&bytes, 1}, threads, method).tokens);
+        bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { method.encode_text(encoder, bytes, tokens); });
+        return tokens;
+    });
+}
+
+py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                            std::optional<size_t> num_threads) {
+    return to_token_array(encode_text(tokenizer, text, allowed, num_threads));
+}
+
+py::list encode_to_list(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                        std::optional<size_t> num_threads) {
+    return tokenizer.id_objects.list(encode_text(tokenizer, text, allowed, num_threads).tokens());
+}
+
+// The views keep every text alive and readable while the GIL is released.
+std::vector<TextView> views_of(const py::sequence& texts) {
+    // A list or tuple of the items: a sequence that makes its items on access would free them at once.
+    const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(texts.ptr(), "expected a sequence of texts"));
+    if (!items) throw py::error_already_set();
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
+    std::vector<TextView> views;
+    views.reserve(static_cast<size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        views.emplace_back(PySequence_Fast_GET_ITEM(items.ptr(), i));
+        check_size(views.back().bytes());
+    }
+    return views;
+}
+
+std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
+    std::vector<Bytes> bytes;
+    bytes.reserve(views.size());
+    for (const TextView& view : views) bytes.push_back(view.bytes());
+    return bytes;
+}
+
+bpe::EncodedBatch encode_texts(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                               const py::bytes& allowed) {
+    const std::vector<TextView> views = views_of(texts);
+    const std::vector<Bytes> bytes = bytes_of(views);
+    for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
+    const bpe::TextMethod method = method_of(tokenizer, allowed);
+    return without_gil(
+        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), method); });
+}
+
+py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                       const py::bytes& allowed) {
+    bpe::EncodedBatch batch = encode_texts(tokenizer, texts, num_threads, allowed);
+    return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+py::list encode_batch_to_lists(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
+                               const py::bytes& allowed) {
+    const bpe::EncodedBatch batch = encode_texts(tokenizer, texts, num_threads, allowed);
+    const std::span<const TokenId> ids = batch.tokens.tokens();
+    py::list lists(batch.offsets.size() - 1);
+    for (size_t i = 0; i + 1 < batch.offsets.size(); ++i) {
+        const py::list list =
+            tokenizer.id_objects.list(ids.subspan(batch.offsets[i], batch.offsets[i + 1] - batch.offsets[i]));
+        PyList_SET_ITEM(lists.ptr(), static_cast<Py_ssize_t>(i), list.inc_ref().ptr());
+    }
+    return lists;
+}
+
+// Borders of pretokens that the caller has cut: ascending, none empty, the last one the text's length.
+std::span<const uint64_t> checked_ends(const py::array_t<uint64_t, py::array::c_style>& ends, Bytes text) {
+    const std::span<const uint64_t> borders(ends.data(), static_cast<size_t>(ends.size()));
+    uint64_t begin = 0;
+    for (const uint64_t end : borders) {
+        if (end <= begin) throw py::value_error("ends must ascend");
+        begin = end;
+    }
+    if (begin != text.size()) throw py::value_error("ends must ascend to the end of the text");
+    return borders;
+}
+
+// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i]. With a
+// custom pattern, its pretokens end at ends[i].
+py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
+                                    const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
+                                    const std::vector<py::array_t<uint64_t, py::array::c_style>>& ends, double dropout,
+                                    std::optional<size_t> num_threads) {
+    const bool is_custom = !tokenizer.vocabulary.custom_pattern().empty();
+    const std::vector<TextView> views = views_of(texts);
+    if (views.size() != seeds.size() || views.size() != begins.size() ||
+        ends.size() != (is_custom ? views.size() : 0)) {
+        raise(invalid_argument("as many seeds and begins as texts are needed, and as many ends for a custom pattern"));
+    }
+    if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
+    std::vector<bpe::DropoutText> stretches;
+    for (size_t i = 0; i < views.size(); ++i) {
+        stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
+        if (is_custom) stretches.back().ends = checked_ends(ends[i], views[i].bytes());
+    }
+    bpe::EncodedBatch batch = without_gil([&] {
+        return bpe::encode_batch_with_dropout(tokenizer.vocabulary, stretches, dropout,
+                                              num_threads_or_default(num_threads));
+    });
+    return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
+}
+
+// The stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
+py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
+    const TextView view(text);
+    check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
+    py::list parts;
+    tokenizer.text_encoder.for_each_segment(
+        view.bytes(), treatments_of(tokenizer, allowed), [&](Bytes stretch) { parts.append(to_py_bytes(stretch)); },
+        [&](TokenId id) { parts.append(id); });
+    return parts;
+}
+
+// (byte offset, text) of the first special token in a text for which `wanted`, a byte for each added token, is not 0.
+std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
+                                                           const py::bytes& wanted) {
+    const TextView view(text);
+    const Bytes bytes = bindings::bytes_of(wanted);
+    const auto& tokens = tokenizer.vocabulary.added_tokens();
+    if (bytes.size() != tokens.size()) throw py::value_error("wanted needs a byte for each added token");
+    const auto found = without_gil([&] { return tokenizer.text_encoder.find_special(view.bytes(), bytes); });
+    if (!found) return std::nullopt;
+    return std::make_pair(found->position, tokens[found->index].text);
+}
+
+// The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
+py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, const py::array_t<uint64_t>& ends) {
+    const TextView view(text);
+    check_size(view.bytes());
+    const auto borders = ends.unchecked<1>();
+    uint64_t begin = 0;
+    for (py::ssize_t i = 0; i < borders.shape(0); begin = borders(i++)) {
+        if (borders(i) < begin || borders(i) > view.bytes().size())
+            throw py::value_error("ends must ascend in the text");
+    }
+    return to_token_array(without_gil([&] {
+        bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
+        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) {
+            uint64_t from = 0;
+            for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {
+                encoder.encode_pretoken(view.bytes().subspan(from, borders(i) - from), tokens);
+            }
+        });
+        return tokens;
+    }));
+}
+
+}  // namespace
+
+void bind_encoding(py::class_<Tokenizer>& tokenizer) {
+    tokenizer.def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes(), py::arg("num_threads") = 1)
+        .def("encode_to_list", &encode_to_list, py::arg("text"), py::arg("allowed") = py::bytes(),
+             py::arg("num_threads") = 1)
+        .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
+        .def("encode_batch_to_lists", &encode_batch_to_lists, py::arg("texts"), py::arg("num_threads"),
+             py::arg("allowed") = py::bytes())
+        .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
+        .def("segments", &segments, py::arg("text"), py::arg("allowed"))
+        .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
+        .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
+             py::arg("begins"), py::arg("ends"), py::arg("dropout"), py::arg("num_threads"))
+        .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"));
+}
+
+}  // namespace fastcompress::bindings

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/pretoken_counts.h"
 #include "fastcompress/bpe/trainer.h"
 #include "fastcompress/bpe/vocabulary.h"
 
@@ -79,7 +80,7 @@ Vocabulary of_ranks(std::vector<std::string> words) {
     VocabularySpec spec;
     spec.order = MergeOrder::kRanks;
     spec.pattern = Pattern::kNone;
-    spec.tokens = tokens_of_merges({});
+    for (int byte = 0; byte < 256; ++byte) spec.tokens.emplace_back(1, static_cast<char>(byte));
     spec.tokens.insert(spec.tokens.end(), words.begin(), words.end());
     return std::move(*Vocabulary::make(std::move(spec)));
 }
@@ -154,11 +155,14 @@ void test_learned_merges() {
     for (const std::string_view alphabet :
          {std::string_view("ab"), std::string_view("the quickbrown"), std::string_view(bytes)}) {
         const std::string corpus = random_string(random, alphabet, 20000) + random_runs(random, alphabet, 5000);
-        const Bytes text = as_bytes(corpus);
-        VocabularySpec spec;
-        spec.pattern = Pattern::kNone;
-        spec.merges = train_merges(count_pretokens(std::span(&text, 1), Pattern::kNone, 1), 300, [](size_t) {});
-        spec.tokens = tokens_of_merges(spec.merges);
+        PretokenCounts counts;
+        counts.add_text(as_bytes(corpus), Pattern::kNone);
+        TrainerSettings settings;
+        settings.pattern = Pattern::kNone;
+        settings.vocab_size = 256 + 300;
+        const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(std::move(settings)));
+        counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(!trainer->add(entry.pretoken, entry.count)); });
+        VocabularySpec spec = std::move(*trainer->train([](size_t, size_t) {}));
         const Vocabulary vocabulary = std::move(*Vocabulary::make(spec));
         check_random_texts(vocabulary, random, alphabet, 40);
 

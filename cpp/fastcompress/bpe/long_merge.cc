@@ -175,7 +175,12 @@ void LongMerger::merge_by_rank(uint32_t begin, uint32_t end, Piece& piece) {
     constexpr size_t kAhead = 6;  // how many positions before their turn the pair table is asked for
     const Bytes bytes = text_.subspan(begin, end - begin);
     const uint32_t size = end - begin;
-    auto& [ids, previous, next, ranks, positions, queue] = queue_;
+    std::vector<TokenId>& ids = queue_.ids;
+    std::vector<uint32_t>& previous = queue_.previous;
+    std::vector<uint32_t>& next = queue_.next;
+    std::vector<uint32_t>& ranks = queue_.ranks;
+    std::vector<uint32_t>& positions = queue_.positions;
+    RankQueue& queue = queue_.queue;
     ids.resize(size);
     previous.resize(size);
     next.resize(size);

@@ -15,6 +15,7 @@ import pytest
 
 from fastcompress import BPE
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
+from fastcompress.pretokenizer import PATTERNS
 
 TEXT = (
     "The cat sat on the mat; the cats' hats sat there, 1234 times.\nWhoever reads this sentence knows some English "
@@ -115,6 +116,17 @@ def test_batches_of_any_sequence(tok: BPE) -> None:
     assert tok.encode_batch(Made(), 2) == expected  # type: ignore[arg-type]
     assert tok.encode_batch(np.array(list(Made())), 1) == expected  # type: ignore[arg-type, call-overload]
     assert tok.encode_batch(tuple(Made()), 1) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_one_long_text_on_several_threads(pattern: str) -> None:
+    trained = BPE.train([TEXT], vocab_size=300, pattern=pattern)
+    text = f"{TEXT}\n\n  'S 12345 x'll\u3000{TEXT}9's \t\r\n/ " * 400 + "x" * 200_000 + " " * 100_000 + "\n" + TEXT
+    expected = trained.encode_to_numpy(text, num_threads=1)
+    for num_threads in (2, 3, 7, None):
+        assert np.array_equal(trained.encode_to_numpy(text, num_threads=num_threads), expected)
+        assert trained.encode_ordinary(text, num_threads=num_threads) == expected.tolist()
+    assert trained.decode(expected) == text
 
 
 def test_threads_are_used_and_change_nothing(tok: BPE) -> None:

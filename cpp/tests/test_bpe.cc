@@ -154,14 +154,22 @@ void test_batches() {
     std::vector<Bytes> bytes;
     for (const std::string& text : texts) bytes.push_back(as_bytes(text));
     EncoderPool pool(vocabulary);
-    const EncodedBatch one = encode_batch(pool, bytes, 1);
-    for (const size_t num_threads : {2, 3, 8, 1000}) {
-        const EncodedBatch several = encode_batch(pool, bytes, num_threads);
-        CHECK(std::ranges::equal(several.tokens.tokens(), one.tokens.tokens()) && several.offsets == one.offsets);
+    std::string long_text;  // which is cut
+    for (const std::string& text : texts) long_text += text;
+    bytes.insert(bytes.begin() + 7, as_bytes(long_text));
+    bytes.insert(bytes.begin() + 7, Bytes());
+    TextMethod method{[](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); }};
+    const EncodedBatch one = encode_batch(pool, bytes, 1, method);
+    for (const bool may_cut : {false, true}) {
+        method.may_cut = may_cut;
+        for (const size_t num_threads : {2, 3, 8, 1000}) {
+            const EncodedBatch several = encode_batch(pool, bytes, num_threads, method);
+            CHECK(std::ranges::equal(several.tokens.tokens(), one.tokens.tokens()) && several.offsets == one.offsets);
+        }
+        CHECK_EQ(encode_batch(pool, {}, 4, method).offsets.size(), 1u);
     }
-    CHECK_EQ(encode_batch(pool, {}, 4).offsets.size(), 1u);
     Encoder encoder(vocabulary);
-    for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
         TokenBuffer ids;
         encoder.encode(bytes[i], ids);
         CHECK(std::ranges::equal(ids.tokens(),

@@ -94,9 +94,4 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
     return batch;
 }
 
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads) {
-    const auto encode_text = [](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); };
-    return encode_batch(pool, texts, num_threads, {encode_text, false});
-}
-
 }  // namespace fastcompress::bpe

@@ -50,6 +50,5 @@ struct TextMethod {
 // On up to num_threads threads; their number changes nothing. O(bytes).
 EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
                           const TextMethod& method);
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads);
 
 }  // namespace fastcompress::bpe

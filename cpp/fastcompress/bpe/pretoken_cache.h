@@ -7,9 +7,8 @@
 //
 // An entry whose set is full goes to the set beside, where it takes a little longer to find; if that is full too, it
 // pushes the older of its own set out. So the first pretokens of a text, which tend to be its most frequent ones, stay
-// where they are found at once. The table grows with what it is given, from
-// 128 KiB for a call on a short text to 32 MiB, and not beyond; so does the arena. Hostile text can at worst make
-// every look-up miss.
+// where they are found at once. The table grows with what it is given, from 128 KiB for a call on a short text to
+// 32 MiB, and not beyond; so does the arena. Hostile text can at worst make every look-up miss.
 #pragma once
 
 #include <bit>
@@ -68,7 +67,8 @@ class PretokenCache {
         out[0] = first & 0xffffffu;
         return first >> 24;
     }
-    // The ids of an entry that is not inline, and readable for kMaxInlineIds more; empty if they are forgotten, or if it is another long pretoken's.
+    // The ids of an entry that is not inline, and readable for kMaxInlineIds more; empty if they are forgotten, or if
+    // it is another long pretoken's.
     std::span<const TokenId> outlined_ids(const Entry& entry, Bytes pretoken) const {
         if (entry.ids[2] != generation_) return {};
         const uint32_t* record = arena_.data() + entry.ids[1];

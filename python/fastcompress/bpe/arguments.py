@@ -53,7 +53,8 @@ def readable_ids(tokens: Tokens) -> npt.NDArray[np.uint32] | Sequence[SupportsIn
         return np.empty(0, np.uint32)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         if array.dtype == object and array.ndim == 1:  # integers past 64 bits come as objects
-            return array.tolist()  # type: ignore[no-any-return]
+            ids: list[int] = array.tolist()
+            return ids
         raise TypeError(f"expected a sequence of token ids, not an array of {array.dtype} with shape {array.shape}")
     if array.dtype != np.uint32:
         wrong = np.flatnonzero((array < 0) | (array > 0xFFFFFFFF))

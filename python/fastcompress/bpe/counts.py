@@ -131,8 +131,6 @@ class PretokenCounts:
         pairs = itertools.zip_longest(self.items(), other.items())
         return self.pattern == other.pattern and all(mine == theirs for mine, theirs in pairs)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"<PretokenCounts pattern={self.pattern!r} distinct={len(self)}>"
 

@@ -34,6 +34,12 @@ def checked_special_ids(special_tokens: Mapping[str, int]) -> list[tuple[str, in
     return list(special_tokens.items())
 
 
+def check_dtype(dtype: npt.DTypeLike, vocab_size: int) -> None:
+    resolved = np.dtype(dtype)
+    if resolved.kind not in "iu" or np.iinfo(resolved).max < vocab_size - 1:
+        raise ConfigError(f"dtype {resolved} cannot hold ids up to {vocab_size - 1}; use uint32")
+
+
 def check_dropout(dropout: float, seed: int) -> None:
     if not 0 <= dropout <= 1:
         raise ConfigError(f"dropout={dropout} is not a probability: give a number from 0 to 1")

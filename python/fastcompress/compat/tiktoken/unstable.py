@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
+from fastcompress.compat.tiktoken.long_unstable import LongCompletions
+from fastcompress.pretokenizer import PATTERNS
 
 _BLANKS = frozenset(b" \n\t")
 # Unicode's White_Space. (str.isspace() has U+001C to U+001F too.)
@@ -21,6 +23,7 @@ _WHITE_SPACE = frozenset(
     "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 )
 _CHUNK_BYTES = 1 << 20
+_MANY_BYTES = 128  # up to here the core encodes all candidates sooner than Python looks at one after the other
 
 
 def num_unstable_tokens(tokenizer: BPE, tokens: npt.NDArray[np.uint32]) -> int:
@@ -52,13 +55,18 @@ def completions(
 
     ranks: the ordinary tokens, to their ids. sorted_tokens: the same in the order of their bytes.
     Time in proportion to the number of candidates (all tokens that may straddle the end: tens of thousands if the text
-    ends in a space) times the length of `unstable`.
+    ends in a space) times the length of `unstable`; from `_MANY_BYTES` on, if the pattern has a name, times the number
+    of ids in a completion.
     """
     found: dict[tuple[int, ...], None] = dict.fromkeys(
         (ranks[token],) for token in _beginning_with(sorted_tokens, unstable)
     )
-    for chunk in _chunks(_candidates(tokenizer, unstable, sorted_tokens)):
-        found.update(dict.fromkeys(_encoded_until(tokenizer, chunk, len(unstable))))
+    tails = _tails(tokenizer, unstable, sorted_tokens)
+    if len(unstable) > _MANY_BYTES and tokenizer.pattern in PATTERNS:
+        found.update(dict.fromkeys(map(LongCompletions(tokenizer, unstable, ranks).of_tail, tails)))
+    else:
+        for chunk in _chunks(unstable + tail for tail in tails):
+            found.update(dict.fromkeys(_encoded_until(tokenizer, chunk, len(unstable))))
     # A character of white space may be cut from the one before when another follows, as in \s+(?!\S).
     last = unstable.decode("utf-8")[-1:]
     head = unstable[: -len(last.encode("utf-8"))]
@@ -74,13 +82,12 @@ def _beginning_with(sorted_tokens: Sequence[bytes], prefix: bytes) -> Sequence[b
     return sorted_tokens[begin : None if after is None else bisect_left(sorted_tokens, after, begin)]
 
 
-def _candidates(tokenizer: BPE, unstable: bytes, sorted_tokens: Sequence[bytes]) -> Iterator[bytes]:
-    """The unstable bytes with a token that begins among them and reaches their end or further."""
+def _tails(tokenizer: BPE, unstable: bytes, sorted_tokens: Sequence[bytes]) -> list[bytes]:
+    """What may follow the unstable bytes, once each: of every token that begins among them and reaches their end, the
+    rest. (So a token begins with what follows a cut, and there is none if that is longer than every token.)"""
     longest = int(tokenizer.token_lengths.max())
-    for cut in range(max(1, len(unstable) - longest), len(unstable)):
-        kept = unstable[:cut]
-        for token in _beginning_with(sorted_tokens, unstable[cut:]):
-            yield kept + token
+    suffixes = [unstable[cut:] for cut in range(max(1, len(unstable) - longest), len(unstable))]
+    return list(dict.fromkeys(token[len(end) :] for end in suffixes for token in _beginning_with(sorted_tokens, end)))
 
 
 def _is_utf8(text: bytes) -> bool:

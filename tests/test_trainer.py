@@ -151,14 +151,35 @@ def test_going_on() -> None:
         BPE.train(TEXT, vocab_size=320, continue_from=b"")  # type: ignore[arg-type]
 
 
-def test_ranks_cannot_be_gone_on_from(tmp_path: Path) -> None:
-    import base64
+def test_going_on_from_ranks(tmp_path: Path) -> None:
+    """A rank file says what merges made it; so it is gone on from as if they were listed."""
+    path = tmp_path / "trained.tiktoken"
+    trained = BPE.train(TEXT, vocab_size=290, pattern="gpt2")
+    trained.to_tiktoken(path)
+    ranks = BPE.from_tiktoken(path, pattern="gpt2", special_tokens={"<|end|>": 292, "<|other|>": 295})
+    listed = BPE.train("", vocab_size=296, continue_from=ranks)
+    assert listed.merges.tolist() == trained.merges.tolist()
+    assert listed.special_tokens == ranks.special_tokens
+    assert [listed.encode(text, allowed_special="all") for text in [*TEXTS, "a<|end|>b"]] == [
+        ranks.encode(text, allowed_special="all") for text in [*TEXTS, "a<|end|>b"]
+    ]
+    tok = BPE.train(TEXT, vocab_size=320, continue_from=ranks, special_tokens=["<|new|>"])
+    assert tok.merges[:34].tolist() == trained.merges.tolist()
+    assert tok.merges[34:, 2].tolist() == list(range(296, 319))
+    assert tok.special_tokens == {"<|end|>": 292, "<|other|>": 295, "<|new|>": 319}
+    BPE.train(TEXT, vocab_size=310, continue_from=BPE.from_tiktoken(path, pattern="gpt2")).to_tiktoken(path)
+    expected = BPE.train(TEXT, vocab_size=310, pattern="gpt2")
+    assert BPE.from_tiktoken(path, pattern="gpt2").ordinary_tokens() == expected.ordinary_tokens()
 
-    path = tmp_path / "bytes.tiktoken"
-    path.write_text("".join(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256)))
-    ranks = BPE.from_tiktoken(path, pattern="cl100k")
-    with pytest.raises(ConfigError, match="continue_from is a vocabulary of ranks"):
-        BPE.train(TEXT, vocab_size=300, continue_from=ranks)
+
+def test_ranks_that_no_training_makes() -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    for extra, message in [
+        ({b"ab": 256, b"abcd": 257, b"abc": 258}, r"makes token 257, b'abcd': .* comes to \[b'ab', b'c', b'd'\]"),
+        ({b"bc": 256, b"ab": 257, b"abcd": 258, b"cd": 259}, r"token 258, b'abcd': .*\[b'a', b'bc', b'd'\]"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            BPE.train(TEXT, vocab_size=300, continue_from=BPE.from_ranks(ranks | extra, pattern="cl100k"))
 
 
 def test_progress_counts_tokens() -> None:

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcompress import BPE, PretokenCounts
+from fastcompress.bpe.rank_merges import learned_merges
+from fastcompress.errors import ConfigError
 from fastcompress.pretokenizer import PATTERNS, split
 from tests.reference import bpe as oracle
 
@@ -116,6 +118,48 @@ def test_going_on_equals_the_oracle(texts: list[str], more: list[str], pattern: 
     assert [tuple(merge) for merge in tok.merges.tolist()] == begin + expected
     assert tok.special_tokens == {"<|end|>": base.vocab_size - 1, "<|new|>": tok.vocab_size - 1}
     assert all(tok.token_bytes(i) == base.token_bytes(i) for i in range(base.vocab_size))
+
+
+@given(texts=texts_of_few, more=texts_of_few, pattern=patterns, first=st.integers(0, 12), then=st.integers(0, 12))
+@settings(max_examples=200, deadline=None)
+def test_going_on_from_ranks_equals_the_oracle(
+    texts: list[str], more: list[str], pattern: str, first: int, then: int
+) -> None:
+    begin = oracle.train(texts, pattern, first)
+    spelled = {i: bytes([i]) for i in range(256)}
+    for left, right, result in begin:
+        spelled[result] = spelled[left] + spelled[right]
+    if len(set(spelled.values())) < len(spelled):
+        return  # two merges made one string: no rank file says that
+    ranks = BPE.from_ranks({token: i for i, token in spelled.items()}, pattern=pattern, special_tokens={"<|end|>": 300})
+    expected = oracle.train(more, pattern, then, base=begin, first_id=301)
+    tok = BPE.train(more, vocab_size=301 + len(expected), continue_from=ranks)
+    assert [tuple(merge) for merge in tok.merges.tolist()] == begin + expected
+
+
+token_sets = st.lists(st.text(alphabet="abc", min_size=2, max_size=6), min_size=1, max_size=12, unique=True)
+
+
+@given(
+    tokens=token_sets,
+    texts=st.lists(st.text(alphabet="abc", max_size=30), min_size=1, max_size=8),
+    first_byte=st.sampled_from([0, 1000]),
+)
+@settings(max_examples=1000, deadline=None)
+def test_merges_of_ranks_give_the_ids_of_ranks(tokens: list[str], texts: list[str], first_byte: int) -> None:
+    """Any ranks, not only trained ones; the tokens that no merge makes are left out one by one."""
+    ranks = {bytes([i]): first_byte + i for i in range(256)}
+    for token in tokens:
+        try:
+            learned_merges(ranks | {token.encode(): 256 + len(ranks)})
+        except ConfigError:
+            continue
+        ranks[token.encode()] = 256 + len(ranks)
+    by_ranks = BPE.from_ranks(ranks, pattern="none")
+    by_merges = BPE.train("", vocab_size=by_ranks.vocab_size, continue_from=by_ranks)
+    assert len(by_merges.merges) == len(ranks) - 256
+    for text in [*texts, *tokens]:
+        assert by_merges.encode(text) == by_ranks.encode(text)
 
 
 @given(texts=texts_of_few, first=st.integers(0, 12), then=st.integers(0, 12))

@@ -1,4 +1,5 @@
-"""Merges for a vocabulary that lists none: a rank file as a list of merges.
+"""Merges for a vocabulary that lists none: a rank file as a list of merges. `merges_of_ranks` has all, for any ranks;
+`learned_merges` has those that training made, for ranks that training could have made.
 
 tiktoken merges any adjacent pair whose concatenation is a token, the lowest id first, the leftmost pair of these. A
 list of merges gives each pair its own rank, so the pairs that make one token must be put in an order, too. It matters
@@ -12,7 +13,10 @@ token is one string repeated, and its cuts do not meet, since runs are merged fr
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+
+from fastcompress.errors import ConfigError
 
 
 def merges_of_ranks(ids: Mapping[bytes, int]) -> list[tuple[int, int]]:
@@ -40,3 +44,42 @@ def _cuts(token: bytes) -> list[int]:
         long_border = token[:other] == token[cut:]
         cuts += reversed(pair) if short_border and not long_border else pair
     return cuts
+
+
+def learned_merges(ids: Mapping[bytes, int]) -> list[tuple[int, int, int]]:
+    """(left, right, result) by the id of the result: for each token of more than a byte the one merge that makes it.
+
+    That is the pair of tokens that its bytes come to by merges of lower ids alone. With these merges every text has the
+    ids that the ranks give it. (In what the ranks do, ids of merges never descend: a pair that makes a lower id than
+    the merge before it would have come to be by lower ids alone, and so been merged earlier. So where a token is made,
+    its bytes have seen the merges of lower ids only, and all of those.)
+
+    Raises ConfigError, naming the first token for which there is no such pair: no training made these ranks. O(bytes of
+    all tokens times the square of a token's length), at worst.
+    """
+    merges: list[tuple[int, int, int]] = []
+    for token, result in sorted(ids.items(), key=lambda item: item[1]):
+        if len(token) == 1:
+            continue
+        parts = _merged_below(token, result, ids)
+        if len(parts) != 2:
+            raise ConfigError(
+                f"no merge makes token {result}, {token!r}: by tokens of lower ids it comes to {parts}. So these ranks "
+                "are no merges in the order they were learned, and there is nothing to go on from"
+            )
+        left, right = parts
+        merges.append((ids[left], ids[right], result))
+    return merges
+
+
+def _merged_below(token: bytes, limit: int, ids: Mapping[bytes, int]) -> list[bytes]:
+    """What the bytes of a token come to by merges that make ids below a limit, the lowest and leftmost first."""
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while len(parts) > 2:  # two are what is sought, and what they make is the token itself
+        results = [ids.get(left + right, limit) for left, right in itertools.pairwise(parts)]
+        least = min(results)
+        if least >= limit:
+            break
+        place = results.index(least)
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+    return parts

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from fastcompress._core import bpe as _core
 from fastcompress.bpe.arguments import check_texts, check_threads
 from fastcompress.bpe.counts import PretokenCounts, Source
+from fastcompress.bpe.rank_files import with_merges
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.formats.rank_file import MAX_IDS
 
@@ -38,6 +39,8 @@ def train_vocabulary(
     """`BPE.train`, as the core's object."""
     vocab_size = operator.index(vocab_size)
     check_threads(num_threads)
+    if continue_from is not None:
+        continue_from = with_merges(continue_from)
     check_special_tokens(special_tokens, continue_from)
     check_limits(tie_break, min_frequency, max_token_length, initial_alphabet, continue_from)
     check_vocab_size(vocab_size, len(special_tokens), initial_alphabet, continue_from)

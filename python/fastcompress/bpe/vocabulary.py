@@ -68,8 +68,9 @@ class Vocabulary:
         (``huggingface``: it makes fewer, or two, as there). With either, the vocabulary may come out smaller.
         initial_alphabet: with ``huggingface``, the bytes that get ids even if no text holds them; None: all. Bytes
         that no text holds and that are not in it get ids from ``vocab_size`` on, since every text can be encoded.
-        continue_from: a tokenizer with merges; its ids and merges stay, and ``vocab_size`` counts them. New merges
-        come after its last id, new special tokens after them.
+        continue_from: a tokenizer; its ids and merges stay, and ``vocab_size`` counts them. New merges come after its
+        last id, new special tokens after them. Ranks are taken for the merges that make their tokens in this order;
+        ConfigError names a token that none makes (Llama 3 has some: tokens that were not learned).
         num_threads: for counting pretokens; None: all cores. max_memory_bytes, temporary_folder: for counting, see
         `PretokenCounts`. They never change the result. Merging takes memory in proportion to the distinct pretokens:
         8 to 12 bytes a byte of them.

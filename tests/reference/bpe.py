@@ -12,12 +12,13 @@ from fastcompress.pretokenizer import PATTERNS, SPLITS
 
 
 def split_text(text: str, pattern: str) -> list[str]:
-    """The regex's matches, or those of several regexes in turn. Rust's ``$`` is the text's end, in Python ``\\Z``."""
+    """The matches of a regex, given or a pattern's, or of several in turn. Rust's ``$`` is the text's end, ``\\Z``."""
     if pattern in SPLITS:
         return split_in_turn(text, SPLITS[pattern])
-    if not PATTERNS[pattern]:
+    expression = PATTERNS.get(pattern, pattern)
+    if not expression:
         return [text] if text else []
-    matches: list[str] = regex.findall(PATTERNS[pattern].replace("++$", r"++\Z"), text)
+    matches: list[str] = regex.findall(expression.replace("++$", r"++\Z"), text)
     return matches
 
 

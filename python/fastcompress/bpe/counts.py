@@ -14,6 +14,7 @@ from fastcompress._core import bpe as _core
 from fastcompress._files import open_atomically
 from fastcompress.bpe.arguments import Text, check_threads
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
+from fastcompress.pretokenizer import utf8
 
 Source: TypeAlias = "Text | os.PathLike[str] | Iterable[Text | os.PathLike[str]]"
 
@@ -180,6 +181,36 @@ class PretokenCounts:
         return PretokenCounts.from_bytes, (self.to_bytes(),)
 
 
+def counts_of_pieces(
+    source: Source,
+    cut: Callable[[bytes], Iterable[bytes]],
+    *,
+    num_threads: int | None,
+    max_memory_bytes: int | None,
+    temporary_folder: str | os.PathLike[str] | None,
+) -> PretokenCounts:
+    """Counts of the pretokens that a function makes of each text, for patterns that the core does not know.
+
+    They are those of the pattern ``none`` for texts that are one pretoken each, so they must not be kept as counts of
+    the pattern they belong to. A file is one text, which is read as a whole.
+    """
+    counts = PretokenCounts("none", max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
+
+    def pieces() -> Iterator[bytes]:
+        for text in _texts(source, _BATCH_BYTES, is_cut=False):
+            _check_text(text)
+            yield from cut(utf8(text))
+
+    for batch in _batches(pieces(), _BATCH_BYTES):
+        counts._core.add_texts(batch, num_threads)
+    return counts
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, _TEXT_TYPES):
+        raise TypeError(f"expected str, bytes or a pathlib.Path, not {type(text).__name__}")
+
+
 def _remove_folder(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # a forked child has its parent's objects, not its files
         shutil.rmtree(folder, ignore_errors=True)
@@ -219,8 +250,7 @@ def _batches(texts: Iterable[Text], batch_bytes: int) -> Iterator[list[Text]]:
     batch: list[Text] = []
     size = 0
     for text in texts:
-        if not isinstance(text, _TEXT_TYPES):
-            raise TypeError(f"expected str, bytes or a pathlib.Path, not {type(text).__name__}")
+        _check_text(text)
         batch.append(text)
         size += len(text)
         if size >= batch_bytes:

@@ -177,6 +177,11 @@ class CustomPattern:
         ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.uint64, len(encoded))
         return b"".join(encoded), ends
 
+    def split(self, text: bytes) -> list[bytes]:
+        """The pretokens of a text."""
+        data, ends = self.pretokens(text)
+        return [data[begin:end] for begin, end in itertools.pairwise([0, *ends.tolist()])]
+
 
 def _stand_ins(text: str) -> dict[int, int]:
     """Characters of the text that `regex` knows and our Unicode version does not yet, to characters of no class.

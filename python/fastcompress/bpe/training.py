@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 from fastcompress._core import bpe as _core
 from fastcompress.bpe.arguments import check_texts, check_threads
-from fastcompress.bpe.counts import PretokenCounts, Source
+from fastcompress.bpe.counts import PretokenCounts, Source, counts_of_pieces
+from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
 from fastcompress.bpe.rank_files import with_merges
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.formats.rank_file import MAX_IDS
@@ -44,13 +45,11 @@ def train_vocabulary(
     check_special_tokens(special_tokens, continue_from)
     check_limits(tie_break, min_frequency, max_token_length, initial_alphabet, continue_from)
     check_vocab_size(vocab_size, len(special_tokens), initial_alphabet, continue_from)
-    is_given = isinstance(source, PretokenCounts)
-    pattern = resolve_pattern(pattern, source if isinstance(source, PretokenCounts) else None, continue_from)
+    pattern = pattern_of_all(pattern, source if isinstance(source, PretokenCounts) else None, continue_from)
     if isinstance(source, PretokenCounts):
         counts = source
     else:
-        counts = PretokenCounts(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
-        counts.add(source, num_threads=num_threads)
+        counts = counts_of(source, pattern, num_threads, max_memory_bytes, temporary_folder)
 
     def progress(num_done: int, num_wanted: int) -> None:  # entering Python now and then is what lets Ctrl-C through
         if on_progress is not None:
@@ -58,7 +57,7 @@ def train_vocabulary(
 
     vocabulary, num_distinct = _core.train(
         counts._core,
-        consume=not is_given,
+        consume=counts is not source,
         vocab_size=vocab_size,
         special_tokens=list(special_tokens),
         huggingface=tie_break == "huggingface",
@@ -74,7 +73,54 @@ def train_vocabulary(
             f"the {num_distinct} distinct pretokens given support only {vocabulary.size} tokens, not "
             f"{vocab_size}: lower vocab_size to at most {vocabulary.size} or train on more text"
         )
+    if is_custom(pattern) and continue_from is None:
+        return with_custom_pattern(vocabulary, pattern)
     return vocabulary
+
+
+def is_custom(pattern: str) -> bool:
+    """Whether a pattern is the spelling of a `CustomPattern`, not a name."""
+    return pattern.startswith("[")
+
+
+def counts_of(
+    source: Source,
+    pattern: str,
+    num_threads: int | None,
+    max_memory_bytes: int | None,
+    temporary_folder: str | os.PathLike[str] | None,
+) -> PretokenCounts:
+    """The pretokens of a source under a named pattern or the spelling of a custom one."""
+    if is_custom(pattern):
+        cut = CustomPattern.from_spelling(pattern).split
+        return counts_of_pieces(
+            source,
+            cut,
+            num_threads=num_threads,
+            max_memory_bytes=max_memory_bytes,
+            temporary_folder=temporary_folder,
+        )
+    counts = PretokenCounts(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
+    counts.add(source, num_threads=num_threads)
+    return counts
+
+
+def with_custom_pattern(vocabulary: _core.Tokenizer, pattern: str) -> _core.Tokenizer:
+    """A newly trained vocabulary with a pattern that the core, which counts and trains, does not know."""
+    added_tokens = vocabulary.added_tokens()
+    tokens = [vocabulary.token_bytes(token_id) for token_id in range(vocabulary.size)]
+    for _, token_id, _ in added_tokens:
+        tokens[token_id] = b""
+    return _core.Tokenizer.from_merges(
+        tokens=tokens,
+        merges=vocabulary.merges(),
+        pattern=pattern,
+        added_tokens=added_tokens,
+        ignore_merges=False,
+        prefix_space=False,
+        nfc=False,
+        metadata="",
+    )
 
 
 def check_special_tokens(special_tokens: Sequence[str], base: _core.Tokenizer | None) -> None:
@@ -124,9 +170,9 @@ def check_vocab_size(
         raise ConfigError(f"vocab_size={vocab_size} is too large: a vocabulary has at most {MAX_IDS} ids")
 
 
-def resolve_pattern(pattern: str | None, counts: PretokenCounts | None, base: _core.Tokenizer | None) -> str:
+def pattern_of_all(pattern: str | None, counts: PretokenCounts | None, base: _core.Tokenizer | None) -> str:
     """The one pattern that the argument, the counts and the vocabulary to go on from agree on."""
-    named = {"pattern": pattern} if pattern is not None else {}
+    named = {"pattern": resolve_pattern(pattern)} if pattern is not None else {}
     if counts is not None:
         named["counts"] = counts.pattern
     if base is not None:

@@ -58,8 +58,9 @@ class Vocabulary:
         """Learns a vocabulary of exactly ``vocab_size`` ids: bytes, merges and special tokens.
 
         source: a text, a file (`pathlib.Path`, one text), an iterable of them, streamed, or `PretokenCounts`.
-        pattern: a name of `fastcompress.pretokenizer.PATTERNS`; merges never cross its pretokens. None: that of the
-        counts or of ``continue_from``, else ``cl100k``.
+        pattern: a name of `fastcompress.pretokenizer.PATTERNS`, or any regex as for `from_tiktoken`, which cuts on one
+        thread and reads each file as a whole; merges never cross its pretokens. None: that of the counts or of
+        ``continue_from``, else ``cl100k``.
         tie_break: which of equally frequent pairs is merged first. ``lowest_id``: the smaller (left id, right id),
         where ids are 256 bytes, then merges, then special tokens. ``huggingface``: the merges and ids of the library
         ``tokenizers``: special tokens, bytes in the order of its byte-level alphabet, merges; also a merge that spells

@@ -30,7 +30,7 @@ py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pre
     return to_token_array(without_gil([&] {
         bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
         if (!bytes.empty()) {
-            tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { encoder.encode_by_merges(bytes, tokens); });
+            tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) { encoder.encode_by_merges(bytes, tokens); });
         }
         return tokens;
     }));
@@ -78,7 +78,7 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     return without_gil([&] {
         if (threads > 1) return std::move(bpe::encode_batch(tokenizer.pool, {&bytes, 1}, threads, method).tokens);
         bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) { method.encode_text(encoder, bytes, tokens); });
+        tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) { method.encode_text(encoder, bytes, tokens); });
         return tokens;
     });
 }
@@ -216,7 +216,7 @@ py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, con
     }
     return to_token_array(without_gil([&] {
         bpe::TokenBuffer tokens(view.bytes().size() / 3 + 16);
-        tokenizer.pool.with_encoder([&](bpe::Encoder& encoder) {
+        tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) {
             uint64_t from = 0;
             for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {
                 encoder.encode_pretoken(view.bytes().subspan(from, borders(i) - from), tokens);

@@ -38,21 +38,24 @@ Parts cut_texts(std::span<const Bytes> texts, size_t part_bytes) {
 
 }  // namespace
 
-std::unique_ptr<Encoder> EncoderPool::take() {
+std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
     std::unique_ptr<Encoder> encoder;
     if (!busy_.test_and_set(std::memory_order_acquire)) {
-        if (!idle_.empty()) {
-            encoder = std::move(idle_.back());
-            idle_.pop_back();
+        auto found = std::ranges::find(idle_, worker, &Idle::worker);
+        // Another worker's only if that one will not come for it, as far as can be seen.
+        if (found == idle_.end() && idle_.size() == default_num_threads()) found = std::prev(idle_.end());
+        if (found != idle_.end()) {
+            encoder = std::move(found->encoder);
+            idle_.erase(found);
         }
         busy_.clear(std::memory_order_release);
     }
     return encoder ? std::move(encoder) : std::make_unique<Encoder>(vocabulary_);
 }
 
-void EncoderPool::give_back(std::unique_ptr<Encoder> encoder) {
+void EncoderPool::give_back(size_t worker, std::unique_ptr<Encoder> encoder) {
     if (busy_.test_and_set(std::memory_order_acquire)) return;  // somebody is at it: let this one go
-    if (idle_.size() < default_num_threads()) idle_.push_back(std::move(encoder));
+    if (idle_.size() < default_num_threads()) idle_.push_back({worker, std::move(encoder)});
     busy_.clear(std::memory_order_release);
 }
 
@@ -74,7 +77,7 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
         begins[thread] = begin;
         TokenBuffer& out = buffers[thread];
         out.reserve(total_bytes(parts.subspan(begin, end - begin)) / 3 + 16);  // what is not needed is never touched
-        pool.with_encoder([&](Encoder& encoder) {
+        pool.with_encoder(thread, [&](Encoder& encoder) {
             for (size_t i = begin; i < end; ++i) {
                 method.encode_text(encoder, parts[i], out);
                 ends[i] = out.size();

@@ -17,21 +17,26 @@ class EncoderPool {
   public:
     explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
-    // Calls body(encoder) with an encoder of the pool, or a new one.
+    // Calls body(encoder) with an encoder of the pool, or a new one. If the one that was given to this `worker` last is
+    // there, it is that one: it has seen the like of what comes.
     template <class Body>
-    void with_encoder(const Body& body) {
-        std::unique_ptr<Encoder> encoder = take();
+    void with_encoder(size_t worker, const Body& body) {
+        std::unique_ptr<Encoder> encoder = take(worker);
         body(*encoder);
-        give_back(std::move(encoder));
+        give_back(worker, std::move(encoder));
     }
 
   private:
-    std::unique_ptr<Encoder> take();
-    void give_back(std::unique_ptr<Encoder> encoder);
+    struct Idle {
+        size_t worker;
+        std::unique_ptr<Encoder> encoder;
+    };
+    std::unique_ptr<Encoder> take(size_t worker);
+    void give_back(size_t worker, std::unique_ptr<Encoder> encoder);
 
     const Vocabulary& vocabulary_;
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-    std::vector<std::unique_ptr<Encoder>> idle_;
+    std::vector<Idle> idle_;
 };
 
 // texts[i] is tokens[offsets[i], offsets[i + 1]).

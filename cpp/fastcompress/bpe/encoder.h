@@ -2,9 +2,9 @@
 // none merges.
 //
 // Most pretokens were seen lately: a cache gives their ids. Of the rest, one that is a token is found by one look-up.
-// Others are merged: short ones by scanning for the lowest rank (quadratic, but in at most kMaxScanBytes), long ones
-// in windows or with a queue by rank (long_merge.h), so no input is quadratic: encode() is O(n log n) in the worst case
-// (one pretoken of n bytes) and O(n) on text.
+// Others are merged: short ones several at a time (merge_lanes.h), long ones in windows or with a queue by rank
+// (long_merge.h), so no input is quadratic: encode() is O(n log n) in the worst case (one pretoken of n bytes) and O(n)
+// on text.
 //
 // Results depend on the vocabulary and the bytes only.
 #pragma once
@@ -41,6 +41,8 @@ class Encoder {
     void encode_by_merges(Bytes pretoken, TokenBuffer& out);
 
   private:
+    // Longer ones are few, and merged one by one.
+    static constexpr uint32_t kMaxLaneBytes = 32;
     void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
     struct Batch {  // of pretokens that follow each other
         static constexpr size_t kMaxSize = 128;
@@ -50,25 +52,30 @@ class Encoder {
         std::array<PretokenCache::Set*, kMaxSize> sets;
         Bytes pretoken(size_t i) const { return {base + borders[i], borders[i + 1] - borders[i]}; }
     };
+    void fill_cache_with_tokens();
     void prepare(std::span<const uint32_t> ends, size_t num_bytes);
-    void emit(size_t count, TokenBuffer& out);
-    struct Unknown {  // a pretoken of the batch
-        uint32_t index;
-        uint32_t offset;  // of its ids among those of the known ones
+    void emit_known(size_t count, size_t begin, TokenBuffer& out);
+    struct Unknown {
+        Bytes pretoken;
+        ShortKey key;
+        PretokenCache::Set* set;
+        size_t offset;  // of its ids among those of the known ones
     };
-    void learn(std::span<const Unknown> unknown);
+    void insert_unknown(size_t begin, TokenBuffer& out);
+    void learn();
     TokenId find_whole(Bytes pretoken, ShortKey key) const;
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
     bool copy_known(Bytes pretoken, ShortKey key, const PretokenCache::Set* set, TokenBuffer& out) const;
     void encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
-    void merge_by_scan(Bytes pretoken, TokenBuffer& out);
 
     const Vocabulary& vocabulary_;
     PretokenCache cache_;
-    MergeLanes lanes_;
+    bool has_tokens_in_cache_ = false;
+    MergeLanes<kMaxLaneBytes> lanes_;
     Batch batch_;
-    std::array<Unknown, Batch::kMaxSize> unknown_;
-    std::vector<TokenId> kept_;  // of a batch with something unknown in it: the ids of the rest
+    std::vector<Unknown> unknown_;    // of the pretokens found at once
+    std::vector<uint32_t> to_merge_;  // indices of unknown ones that are no tokens
+    std::vector<TokenId> kept_;       // the ids of the known ones
     LongMerger long_;
 };
 

@@ -33,6 +33,13 @@ bool is_repetitive(Bytes text) {
 }  // namespace
 
 void LongMerger::merge(Bytes pretoken, TokenBuffer& out) {
+    if (!windows_) windows_ = std::make_unique<Windows>(vocabulary_);
+    if (pretoken.size() <= Windows::kBytes) {
+        windows_->lanes.merge(
+            1, [&](size_t) { return pretoken; },
+            [&](size_t, std::span<const TokenId> ids, std::span<const uint8_t>) { out.append(ids); });
+        return;
+    }
     text_ = pretoken;
     done_.ids.clear();
     done_.ends.clear();
@@ -65,23 +72,32 @@ bool LongMerger::merge_in_pieces() {
 }
 
 bool LongMerger::advance_by_windows() {
-    constexpr uint32_t kStride = WindowLanes::kMaxBytes - kWindowOverlap;
-    if (!windows_) windows_ = std::make_unique<Windows>(vocabulary_);
+    constexpr uint32_t kStride = Windows::kBytes - kWindowOverlap;
     const auto size = static_cast<uint32_t>(text_.size());
     const uint32_t first = last_border(kWindowOverlap);
-    if (first + WindowLanes::kMaxBytes <= done_.end()) {  // the last token is longer than a window
+    if (first + Windows::kBytes <= done_.end()) {  // the last token is longer than a window
         num_by_queue_ = kBytesByQueue;
         return true;
     }
     const uint32_t rest = size - first;
-    const uint32_t count =
-        rest <= WindowLanes::kMaxBytes
-            ? 1
-            : std::min(Windows::kMaxCount, 1 + (rest - WindowLanes::kMaxBytes + kStride - 1) / kStride);
-    windows_->lanes.merge(text_, first, kStride, count, windows_->results.data());
+    const uint32_t count = rest <= Windows::kBytes
+                               ? 1
+                               : std::min(Windows::kMaxCount, 1 + (rest - Windows::kBytes + kStride - 1) / kStride);
+    windows_->lanes.merge(
+        count,
+        [&](size_t i) {
+            const Bytes from = text_.subspan(first + i * kStride);
+            return from.first(std::min<size_t>(Windows::kBytes, from.size()));
+        },
+        [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t> ends) {
+            Windows::Result& result = windows_->results[i];
+            result.count = static_cast<uint32_t>(ids.size());
+            std::ranges::copy(ids, result.ids.begin());
+            std::ranges::copy(ends, result.ends.begin());
+        });
     uint32_t num_failed = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        const WindowLanes::Result& result = windows_->results[i];
+        const Windows::Result& result = windows_->results[i];
         const uint32_t begin = first + i * kStride;
         if (stitch(begin, std::span(result.ids).first(result.count),
                    [&](size_t k) { return begin + result.ends[k]; })) {
@@ -181,6 +197,7 @@ void LongMerger::merge_by_rank(uint32_t begin, uint32_t end, Piece& piece) {
     std::vector<uint32_t>& ranks = queue_.ranks;
     std::vector<uint32_t>& positions = queue_.positions;
     RankQueue& queue = queue_.queue;
+    const PairTable& pairs = vocabulary_.pairs();
     ids.resize(size);
     previous.resize(size);
     next.resize(size);
@@ -205,8 +222,8 @@ void LongMerger::merge_by_rank(uint32_t begin, uint32_t end, Piece& piece) {
         const auto prefetch = [&](uint32_t i) {
             if (ranks[i] != rank) return;
             const uint32_t after = next[next[i]];
-            if (after < size) vocabulary_.prefetch_rank(result, ids[after]);
-            if (i > 0) vocabulary_.prefetch_rank(ids[previous[i]], result);
+            if (after < size) pairs.prefetch(pairs.place_of(result, ids[after]));
+            if (i > 0) pairs.prefetch(pairs.place_of(ids[previous[i]], result));
         };
         for (size_t k = 0; k < std::min(kAhead, positions.size()); ++k) prefetch(positions[k]);
         for (size_t k = 0; k < positions.size(); ++k) {

@@ -25,10 +25,10 @@
 #include <span>
 #include <vector>
 
+#include "fastcompress/bpe/merge_lanes.h"
 #include "fastcompress/bpe/rank_queue.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/bpe/vocabulary.h"
-#include "fastcompress/bpe/window_lanes.h"
 
 namespace fastcompress::bpe {
 
@@ -49,10 +49,16 @@ class LongMerger {
         uint32_t end() const { return ends.empty() ? begin : ends.back(); }
     };
     struct Windows {
+        static constexpr uint32_t kBytes = 64;  // of a window
         static constexpr uint32_t kMaxCount = 32;
+        struct Result {  // as in Piece, from the beginning of the window
+            uint32_t count;
+            std::array<TokenId, kBytes> ids;
+            std::array<uint8_t, kBytes> ends;
+        };
         explicit Windows(const Vocabulary& vocabulary) : lanes(vocabulary) {}
-        WindowLanes lanes;
-        std::array<WindowLanes::Result, kMaxCount> results;
+        MergeLanes<kBytes> lanes;
+        std::array<Result, kMaxCount> results;
     };
     struct QueueBuffers {  // of merge_by_rank, by position in the piece
         std::vector<TokenId> ids;

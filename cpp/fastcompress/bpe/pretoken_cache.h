@@ -104,24 +104,30 @@ class PretokenCache {
         push(*set, entry);
         ++num_inserted_;
     }
-    // Makes room if much was inserted. Sets that prefetch() gave are not valid afterwards.
+    // Makes room if much was inserted, or for so many entries. Sets that prefetch() gave are not valid afterwards.
     void grow_if_crowded() {
-        if (num_inserted_ < sets_.size() || sets_.size() == kMostSets) return;
-        const HugeArray<Set> old = std::exchange(sets_, HugeArray<Set>(4 * sets_.size()));
-        shift_ -= 2;
+        if (num_inserted_ >= sets_.size() && sets_.size() < kMostSets) grow(std::min(4 * sets_.size(), kMostSets));
+    }
+    void make_room_for(size_t num_entries) {
+        const size_t wanted = std::min(std::bit_ceil(num_entries), kMostSets);
+        if (wanted > sets_.size()) grow(wanted);
+    }
+
+  private:
+    static constexpr size_t kFewestSets = size_t{1} << 11;
+    static constexpr size_t kMostSets = size_t{1} << 19;
+    static constexpr uint32_t kOutlined = 0xff000000u;
+    static constexpr size_t kMaxArenaWords = size_t{1} << 23;  // 32 MiB
+
+    void grow(size_t num_sets) {
+        const HugeArray<Set> old = std::exchange(sets_, HugeArray<Set>(num_sets));
+        shift_ = 64 - std::countr_zero(num_sets);
         for (size_t i = 0; i < old.size(); ++i) {
             for (const Entry* entry : {&old[i].entries[1], &old[i].entries[0]}) {
                 if (entry->key.high != 0) push(*prefetch(entry->key), *entry);
             }
         }
     }
-
-  private:
-    static constexpr size_t kFewestSets = size_t{1} << 11;
-    static constexpr size_t kMostSets = size_t{1} << 19;  // kFewestSets times a power of four
-    static constexpr uint32_t kOutlined = 0xff000000u;
-    static constexpr size_t kMaxArenaWords = size_t{1} << 23;  // 32 MiB
-
     Set* beside(const Set* set) const { return &sets_[static_cast<size_t>(set - &sets_[0]) ^ 1]; }
     void push(Set& set, const Entry& entry) {
         for (Set* place : {&set, beside(&set)}) {

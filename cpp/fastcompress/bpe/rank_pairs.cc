@@ -118,7 +118,9 @@ void Vocabulary::index_rank_pairs() {
     pairs_ = PairTable(found.size());
     constexpr size_t kAhead = 16;
     for (size_t i = 0; i < found.size(); ++i) {
-        if (i + kAhead < found.size()) pairs_.prefetch(found[i + kAhead].left, found[i + kAhead].right);
+        if (i + kAhead < found.size()) {
+            pairs_.prefetch(pairs_.place_of(found[i + kAhead].left, found[i + kAhead].right));
+        }
         pairs_.insert(found[i].left, found[i].right, found[i].result);
     }
 }

@@ -171,7 +171,7 @@ void Vocabulary::index_byte_pairs() {
     byte_pairs_.assign(size_t{1} << 16, kNoRank);
     if (!is_rank_id_) {  // a missing byte merges as the token that stands for it does
         for (size_t pair = 0; pair < byte_pairs_.size(); ++pair) {
-            byte_pairs_[pair] = pairs_.find(byte_tokens_[pair >> 8], byte_tokens_[pair & 0xff]);
+            byte_pairs_[pair] = find_rank(byte_tokens_[pair >> 8], byte_tokens_[pair & 0xff]);
         }
         return;
     }

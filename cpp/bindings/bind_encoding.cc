@@ -58,12 +58,17 @@ bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) 
     check_named_pattern(tokenizer);
     if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
         const bool has_pretokens = tokenizer.vocabulary.pattern() != pretokenizer::Pattern::kNone;
-        return {[](bpe::Encoder& encoder, Bytes text, bpe::TokenBuffer& out) { encoder.encode(text, out); },
+        return {[](bpe::Encoder& encoder, std::span<const Bytes> texts, bpe::TokenBuffer& out, uint64_t* ends) {
+                    encoder.encode(texts, out, ends);
+                },
                 has_pretokens};
     }
-    return {[&tokenizer, treatments = treatments_of(tokenizer, allowed)](bpe::Encoder& encoder, Bytes text,
-                                                                         bpe::TokenBuffer& out) {
-        tokenizer.text_encoder.encode(text, treatments, encoder, out);
+    return {[&tokenizer, treatments = treatments_of(tokenizer, allowed)](
+                bpe::Encoder& encoder, std::span<const Bytes> texts, bpe::TokenBuffer& out, uint64_t* ends) {
+        for (const Bytes text : texts) {
+            tokenizer.text_encoder.encode(text, treatments, encoder, out);
+            *ends++ = out.size();
+        }
     }};
 }
 
@@ -78,7 +83,10 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     return without_gil([&] {
         if (threads > 1) return std::move(bpe::encode_batch(tokenizer.pool, {&bytes, 1}, threads, method).tokens);
         bpe::TokenBuffer tokens(bytes.size() / 3 + 16);
-        tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) { method.encode_text(encoder, bytes, tokens); });
+        tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) {
+            uint64_t end;
+            method.encode_texts(encoder, {&bytes, 1}, tokens, &end);
+        });
         return tokens;
     });
 }

@@ -158,7 +158,9 @@ void test_batches() {
     for (const std::string& text : texts) long_text += text;
     bytes.insert(bytes.begin() + 7, as_bytes(long_text));
     bytes.insert(bytes.begin() + 7, Bytes());
-    TextMethod method{[](Encoder& encoder, Bytes text, TokenBuffer& out) { encoder.encode(text, out); }};
+    TextMethod method{[](Encoder& encoder, std::span<const Bytes> parts, TokenBuffer& out, uint64_t* ends) {
+        encoder.encode(parts, out, ends);
+    }};
     const EncodedBatch one = encode_batch(pool, bytes, 1, method);
     for (const bool may_cut : {false, true}) {
         method.may_cut = may_cut;

@@ -78,10 +78,7 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
         TokenBuffer& out = buffers[thread];
         out.reserve(total_bytes(parts.subspan(begin, end - begin)) / 3 + 16);  // what is not needed is never touched
         pool.with_encoder(thread, [&](Encoder& encoder) {
-            for (size_t i = begin; i < end; ++i) {
-                method.encode_text(encoder, parts[i], out);
-                ends[i] = out.size();
-            }
+            method.encode_texts(encoder, parts.subspan(begin, end - begin), out, ends.data() + begin);
         });
     });
 

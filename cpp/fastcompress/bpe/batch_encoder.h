@@ -45,10 +45,11 @@ struct EncodedBatch {
     std::vector<uint64_t> offsets;  // texts.size() + 1
 };
 
-// How one text is encoded: encode_text(encoder, text, out), called on several threads at once. `may_cut`: it is
-// Encoder::encode with a named pattern, so that a long text may be encoded in parts (text_cut.h).
+// How texts are encoded: encode_texts(encoder, texts, out, ends) does what Encoder::encode of several texts does, on
+// several threads at once. `may_cut`: it is that, with a named pattern, so that a long text may be encoded in parts
+// (text_cut.h).
 struct TextMethod {
-    std::function<void(Encoder&, Bytes, TokenBuffer&)> encode_text;
+    std::function<void(Encoder&, std::span<const Bytes>, TokenBuffer&, uint64_t*)> encode_texts;
     bool may_cut = false;
 };
 

@@ -33,27 +33,45 @@ void Encoder::fill_cache_with_tokens() {
 }
 
 void Encoder::encode(Bytes text, TokenBuffer& out) {
+    uint64_t end;
+    encode(std::span(&text, 1), out, &end);
+}
+
+void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends) {
+    // So much is settled at once: enough for the unknown pretokens of it to keep all lanes busy, and little enough for its
+    // ids to stay in the cache.
+    constexpr size_t kUnitBytes = size_t{1} << 16;
     if (!std::exchange(has_tokens_in_cache_, true)) fill_cache_with_tokens();
-    pretokenizer::PretokenFinder finder(vocabulary_.pattern(), text);
-    while (finder.next()) {
-        encode_found(finder, text, out);
-        cache_.grow_if_crowded();
+    places_.clear();
+    num_unknown_ = 0;
+    unit_begin_ = out.size();
+    size_t num_bytes = 0;
+    for (const Bytes text : texts) {
+        pretokenizer::PretokenFinder finder(vocabulary_.pattern(), text);
+        while (finder.next()) {
+            encode_found(finder, text, out);
+            num_bytes += finder.end() - finder.begin();
+            if (num_bytes >= kUnitBytes) {
+                ends = settle(out, ends);
+                num_bytes = 0;
+            }
+        }
+        places_.push_back({{}, {}, nullptr, out.size() - unit_begin_, false});
     }
+    settle(out, ends);
 }
 
 void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out) {
     const std::span<const uint32_t> ends = found.ends();
-    const size_t begin = out.size();
     batch_.base = text.data() + found.begin();
     batch_.borders[0] = 0;
     for (size_t first = 0; first < ends.size(); first += Batch::kMaxSize) {
         const std::span<const uint32_t> batch_ends =
             ends.subspan(first, std::min(Batch::kMaxSize, ends.size() - first));
         prepare(batch_ends, text.size() - found.begin());
-        emit_known(batch_ends.size(), begin, out);
+        emit_known(batch_ends.size(), out);
         batch_.borders[0] = batch_ends.back();
     }
-    if (!unknown_.empty()) insert_unknown(begin, out);
 }
 
 // First phase: keys, and asking for the cache lines they may be in, so that the waits for memory overlap instead of
@@ -92,9 +110,8 @@ void Encoder::prepare(std::span<const uint32_t> ends, size_t num_bytes) {
     }
 }
 
-// Second phase: look them up, and copy the ids of those that are known. What is unknown is left out at first; `begin` is
-// where offsets count from.
-void Encoder::emit_known(size_t count, size_t begin, TokenBuffer& out) {
+// Second phase: look them up, and copy the ids of those that are known. What is unknown is left out at first.
+void Encoder::emit_known(size_t count, TokenBuffer& out) {
     constexpr size_t kIdsEach = PretokenCache::kMaxInlineIds;
     const Batch& batch = batch_;
     TokenId* tokens = out.reserve(kIdsEach * count);
@@ -107,45 +124,69 @@ void Encoder::emit_known(size_t count, size_t begin, TokenBuffer& out) {
         }
         out.commit(static_cast<size_t>(tokens - committed));
         if (!copy_known(batch.pretoken(i), batch.keys[i], batch.sets[i], out)) {
-            vocabulary_.prefetch_whole_pretoken(batch.keys[i]);
-            unknown_.push_back({batch.pretoken(i), batch.keys[i], batch.sets[i], out.size() - begin});
+            leave_out(batch.pretoken(i), batch.keys[i], batch.sets[i], out.size() - unit_begin_);
         }
         committed = tokens = out.reserve(kIdsEach * (count - i));
     }
     out.commit(static_cast<size_t>(tokens - committed));
 }
 
-// Third phase: the ids of unknown pretokens, put in where they were left out of what was appended since `begin`.
-void Encoder::insert_unknown(size_t begin, TokenBuffer& out) {
-    learn();
-    const std::span<const TokenId> known = out.tokens().subspan(begin);
-    kept_.assign(known.begin(), known.end());
-    out.truncate(begin + unknown_[0].offset);
-    for (size_t k = 0; k < unknown_.size(); ++k) {
-        look_up(unknown_[k].pretoken, unknown_[k].key, unknown_[k].set, out);
-        const size_t end = k + 1 < unknown_.size() ? unknown_[k + 1].offset : kept_.size();
-        out.append(std::span<const TokenId>(kept_).subspan(unknown_[k].offset, end - unknown_[k].offset));
+// Only the first of several occurrences in a unit is to be learned.
+void Encoder::leave_out(Bytes pretoken, ShortKey key, PretokenCache::Set* set, size_t offset) {
+    const bool is_first = pretoken.size() > ShortKey::kMaxBytes || cache_.expect(set, key);
+    if (is_first) vocabulary_.prefetch_whole_pretoken(key);
+    places_.push_back({pretoken, key, set, offset, is_first});
+    ++num_unknown_;
+}
+
+// Third phase: the ids of unknown pretokens are put in where they were left out of the unit. Writes where its texts end,
+// and returns where the next end goes.
+uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
+    if (num_unknown_ == 0) {
+        for (const Place& place : places_) *ends++ = unit_begin_ + place.offset;
+    } else {
+        learn();
+        const size_t first = std::ranges::find_if(places_, [](const Place& place) { return !place.is_end(); })->offset;
+        const std::span<const TokenId> known = out.tokens().subspan(unit_begin_ + first);
+        kept_.assign(known.begin(), known.end());
+        out.truncate(unit_begin_ + first);
+        size_t done = first;  // of the known ids
+        for (const Place& place : places_) {
+            if (place.offset > done) {
+                out.append(std::span<const TokenId>(kept_).subspan(done - first, place.offset - done));
+                done = place.offset;
+            }
+            if (place.is_end()) {
+                *ends++ = place.offset < first ? unit_begin_ + place.offset : out.size();
+            } else {
+                look_up(place.pretoken, place.key, place.set, out);
+            }
+        }
+        out.append(std::span<const TokenId>(kept_).subspan(done - first));
+        cache_.grow_if_crowded();
     }
-    unknown_.clear();
+    places_.clear();
+    num_unknown_ = 0;
+    unit_begin_ = out.size();
+    return ends;
 }
 
 // Puts the unknown pretokens into the cache, all of them at once: there is more to do while memory is waited for.
 void Encoder::learn() {
     to_merge_.clear();
-    for (size_t k = 0; k < unknown_.size(); ++k) {
-        const Unknown& place = unknown_[k];
-        if (place.pretoken.size() > kMaxLaneBytes) continue;
+    for (const Place& place : places_) {
+        if (!place.is_first || place.pretoken.size() > kMaxLaneBytes) continue;
         const TokenId whole = find_whole(place.pretoken, place.key);
         if (whole == kNoToken) {
-            to_merge_.push_back(static_cast<uint32_t>(k));
+            to_merge_.push_back(&place);
         } else {
             cache_.insert(place.set, place.key, place.pretoken, {&whole, 1});
         }
     }
     lanes_.merge(
-        to_merge_.size(), [&](size_t i) { return unknown_[to_merge_[i]].pretoken; },
+        to_merge_.size(), [&](size_t i) { return to_merge_[i]->pretoken; },
         [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) {
-            const Unknown& place = unknown_[to_merge_[i]];
+            const Place& place = *to_merge_[i];
             cache_.insert(place.set, place.key, place.pretoken, ids);
         });
 }

@@ -34,6 +34,9 @@ class Encoder {
     // kMaxTextBytes.
     void encode(Bytes text, TokenBuffer& out);
 
+    // The same for several texts, which is faster for short ones; ends[i] is out.size() after texts[i].
+    void encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends);
+
     // Appends the ids of one pretoken, for a caller who has split the text by rules of its own.
     void encode_pretoken(Bytes pretoken, TokenBuffer& out);
 
@@ -54,14 +57,18 @@ class Encoder {
     };
     void fill_cache_with_tokens();
     void prepare(std::span<const uint32_t> ends, size_t num_bytes);
-    void emit_known(size_t count, size_t begin, TokenBuffer& out);
-    struct Unknown {
-        Bytes pretoken;
+    void emit_known(size_t count, TokenBuffer& out);
+    // An unknown pretoken, or the end of a text.
+    struct Place {
+        Bytes pretoken;  // empty: the end of a text
         ShortKey key;
         PretokenCache::Set* set;
-        size_t offset;  // of its ids among those of the known ones
+        size_t offset;  // among the known ids of the unit
+        bool is_first;
+        bool is_end() const { return pretoken.empty(); }
     };
-    void insert_unknown(size_t begin, TokenBuffer& out);
+    void leave_out(Bytes pretoken, ShortKey key, PretokenCache::Set* set, size_t offset);
+    uint64_t* settle(TokenBuffer& out, uint64_t* ends);
     void learn();
     TokenId find_whole(Bytes pretoken, ShortKey key) const;
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
@@ -73,9 +80,11 @@ class Encoder {
     bool has_tokens_in_cache_ = false;
     MergeLanes<kMaxLaneBytes> lanes_;
     Batch batch_;
-    std::vector<Unknown> unknown_;    // of the pretokens found at once
-    std::vector<uint32_t> to_merge_;  // indices of unknown ones that are no tokens
-    std::vector<TokenId> kept_;       // the ids of the known ones
+    std::vector<Place> places_;  // of the unit: what is encoded but not settled
+    size_t num_unknown_ = 0;     // of them
+    size_t unit_begin_ = 0;      // its first id in the output
+    std::vector<const Place*> to_merge_;
+    std::vector<TokenId> kept_;
     LongMerger long_;
 };
 

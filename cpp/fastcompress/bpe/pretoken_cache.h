@@ -79,6 +79,15 @@ class PretokenCache {
         return {record, entry.ids[3]};
     }
 
+    // Notes that the ids of a short pretoken which copy_ids() cannot give will be inserted. False if that is noted
+    // already.
+    bool expect(Set* set, ShortKey key) {
+        const Entry* known = find(set, key);
+        if (known == nullptr) known = find_beside(set, key);
+        if (known != nullptr && known->ids[0] == kExpected) return false;
+        put(*set, {key, {kExpected, 0, generation_ + 1, 0}});  // of another generation: as good as forgotten
+        return true;
+    }
     // Remembers the ids, each below 2^24, of a pretoken of at most kMaxBytes bytes that find() or outlined_ids() did
     // not know.
     void insert(Set* set, ShortKey key, Bytes pretoken, std::span<const TokenId> ids) {
@@ -93,16 +102,7 @@ class PretokenCache {
             entry.ids[2] = generation_;
             entry.ids[3] = static_cast<uint32_t>(ids.size());
         }
-        for (Set* place : {set, beside(set)}) {
-            for (Entry& known : place->entries) {
-                if (known.key == key) {  // what it stood for is forgotten, or was another pretoken with this hash
-                    known = entry;
-                    return;
-                }
-            }
-        }
-        push(*set, entry);
-        ++num_inserted_;
+        put(*set, entry);
     }
     // Makes room if much was inserted, or for so many entries. Sets that prefetch() gave are not valid afterwards.
     void grow_if_crowded() {
@@ -117,6 +117,7 @@ class PretokenCache {
     static constexpr size_t kFewestSets = size_t{1} << 11;
     static constexpr size_t kMostSets = size_t{1} << 19;
     static constexpr uint32_t kOutlined = 0xff000000u;
+    static constexpr uint32_t kExpected = kOutlined | 1;
     static constexpr size_t kMaxArenaWords = size_t{1} << 23;  // 32 MiB
 
     void grow(size_t num_sets) {
@@ -129,6 +130,19 @@ class PretokenCache {
         }
     }
     Set* beside(const Set* set) const { return &sets_[static_cast<size_t>(set - &sets_[0]) ^ 1]; }
+    // In place of what the key stood for, if that is forgotten, expected, or another pretoken with this hash.
+    void put(Set& set, const Entry& entry) {
+        for (Set* place : {&set, beside(&set)}) {
+            for (Entry& known : place->entries) {
+                if (known.key == entry.key) {
+                    known = entry;
+                    return;
+                }
+            }
+        }
+        push(set, entry);
+        ++num_inserted_;
+    }
     void push(Set& set, const Entry& entry) {
         for (Set* place : {&set, beside(&set)}) {
             for (Entry& other : place->entries) {

@@ -76,7 +76,7 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_
     parallel_parts(parts.size(), num_threads, weight, [&](size_t thread, size_t begin, size_t end) {
         begins[thread] = begin;
         TokenBuffer& out = buffers[thread];
-        out.reserve(total_bytes(parts.subspan(begin, end - begin)) / 3 + 16);  // what is not needed is never touched
+        out.reserve(total_bytes(parts.subspan(begin, end - begin)) / 2 + 16);  // what is not needed is never touched
         pool.with_encoder(thread, [&](Encoder& encoder) {
             method.encode_texts(encoder, parts.subspan(begin, end - begin), out, ends.data() + begin);
         });

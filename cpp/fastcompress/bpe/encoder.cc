@@ -56,7 +56,7 @@ void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* e
                 num_bytes = 0;
             }
         }
-        places_.push_back({{}, {}, nullptr, out.size() - unit_begin_, false});
+        places_.push_back({.offset = out.size() - unit_begin_});
     }
     settle(out, ends);
 }
@@ -158,6 +158,8 @@ uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
             }
             if (place.is_end()) {
                 *ends++ = place.offset < first ? unit_begin_ + place.offset : out.size();
+            } else if (place.num_learned > 0) {
+                out.append(std::span<const TokenId>(learned_).subspan(place.learned, place.num_learned));
             } else {
                 look_up(place.pretoken, place.key, place.set, out);
             }
@@ -171,24 +173,28 @@ uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
     return ends;
 }
 
-// Puts the unknown pretokens into the cache, all of them at once: there is more to do while memory is waited for.
+// Finds the ids of the unknown pretokens, all of them at once: there is more to do while memory is waited for.
 void Encoder::learn() {
     to_merge_.clear();
-    for (const Place& place : places_) {
+    learned_.clear();
+    const auto remember = [&](Place& place, std::span<const TokenId> ids) {
+        cache_.insert(place.set, place.key, place.pretoken, ids);
+        place.learned = static_cast<uint32_t>(learned_.size());
+        place.num_learned = static_cast<uint32_t>(ids.size());
+        learned_.insert(learned_.end(), ids.begin(), ids.end());
+    };
+    for (Place& place : places_) {
         if (!place.is_first || place.pretoken.size() > kMaxLaneBytes) continue;
         const TokenId whole = find_whole(place.pretoken, place.key);
         if (whole == kNoToken) {
             to_merge_.push_back(&place);
         } else {
-            cache_.insert(place.set, place.key, place.pretoken, {&whole, 1});
+            remember(place, {&whole, 1});
         }
     }
     lanes_.merge(
         to_merge_.size(), [&](size_t i) { return to_merge_[i]->pretoken; },
-        [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) {
-            const Place& place = *to_merge_[i];
-            cache_.insert(place.set, place.key, place.pretoken, ids);
-        });
+        [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) { remember(*to_merge_[i], ids); });
 }
 
 TokenId Encoder::find_whole(Bytes pretoken, ShortKey key) const {

@@ -60,11 +60,13 @@ class Encoder {
     void emit_known(size_t count, TokenBuffer& out);
     // An unknown pretoken, or the end of a text.
     struct Place {
-        Bytes pretoken;  // empty: the end of a text
-        ShortKey key;
-        PretokenCache::Set* set;
-        size_t offset;  // among the known ids of the unit
-        bool is_first;
+        Bytes pretoken = {};  // empty: the end of a text
+        ShortKey key = {};
+        PretokenCache::Set* set = nullptr;
+        size_t offset = 0;      // among the known ids of the unit
+        bool is_first = false;  // to be learned
+        uint32_t learned = 0;   // where its ids are, once it is
+        uint32_t num_learned = 0;
         bool is_end() const { return pretoken.empty(); }
     };
     void leave_out(Bytes pretoken, ShortKey key, PretokenCache::Set* set, size_t offset);
@@ -83,7 +85,8 @@ class Encoder {
     std::vector<Place> places_;  // of the unit: what is encoded but not settled
     size_t num_unknown_ = 0;     // of them
     size_t unit_begin_ = 0;      // its first id in the output
-    std::vector<const Place*> to_merge_;
+    std::vector<Place*> to_merge_;
+    std::vector<TokenId> learned_;
     std::vector<TokenId> kept_;
     LongMerger long_;
 };

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "fastcompress/bpe/short_key.h"
 #include "fastcompress/bpe/token_buffer.h"
@@ -71,7 +70,7 @@ class PretokenCache {
     // it is another long pretoken's.
     std::span<const TokenId> outlined_ids(const Entry& entry, Bytes pretoken) const {
         if (entry.ids[2] != generation_) return {};
-        const uint32_t* record = arena_.data() + entry.ids[1];
+        const uint32_t* record = &arena_[entry.ids[1]];
         if (pretoken.size() > ShortKey::kMaxBytes) {
             if (record[0] != pretoken.size() || !equal_bytes(record + 1, pretoken)) return {};
             record += 1 + words_for(pretoken.size());
@@ -174,27 +173,29 @@ class PretokenCache {
     // A record: the number of bytes and the bytes, if there are any, padded to words; then the ids.
     uint32_t add_record(Bytes bytes, std::span<const TokenId> ids) {
         const size_t num_words = (bytes.empty() ? 0 : 1 + words_for(bytes.size())) + ids.size();
-        if (arena_.size() + num_words > kMaxArenaWords) {
-            arena_.clear();
+        // All of it at once: memory that is never touched costs nothing, growing would copy.
+        if (arena_.size() == 0) arena_ = HugeArray<uint32_t>(kMaxArenaWords);
+        if (arena_used_ + num_words + kMaxInlineIds > kMaxArenaWords) {
+            arena_used_ = 0;
             ++generation_;
         }
-        const size_t begin = arena_.size();
-        arena_.resize(begin + num_words + kMaxInlineIds);
-        uint32_t* out = arena_.data() + begin;
+        const size_t begin = arena_used_;
+        arena_used_ += num_words;  // and kMaxInlineIds more may be read
+        uint32_t* out = &arena_[begin];
         if (!bytes.empty()) {
             *out++ = static_cast<uint32_t>(bytes.size());
             std::memcpy(out, bytes.data(), bytes.size());
             out += words_for(bytes.size());
         }
         std::copy(ids.begin(), ids.end(), out);
-        arena_.resize(begin + num_words);  // keeps what is past it readable
         return static_cast<uint32_t>(begin);
     }
 
     HugeArray<Set> sets_{kFewestSets};
     int shift_ = 64 - std::countr_zero(kFewestSets);
     size_t num_inserted_ = 0;
-    std::vector<uint32_t> arena_;
+    HugeArray<uint32_t> arena_{0};
+    size_t arena_used_ = 0;
     uint32_t generation_ = 0;
 };
 

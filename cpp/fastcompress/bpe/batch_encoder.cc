@@ -1,6 +1,7 @@
 #include "fastcompress/bpe/batch_encoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fastcompress/common/parallel.h"
 #include "fastcompress/pretokenizer/text_cut.h"
@@ -40,6 +41,7 @@ Parts cut_texts(std::span<const Bytes> texts, size_t part_bytes) {
 
 std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
     std::unique_ptr<Encoder> encoder;
+    bool is_first = false;
     if (!busy_.test_and_set(std::memory_order_acquire)) {
         auto found = std::ranges::find(idle_, worker, &Idle::worker);
         // Another worker's only if that one will not come for it, as far as can be seen.
@@ -48,9 +50,12 @@ std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
             encoder = std::move(found->encoder);
             idle_.erase(found);
         }
+        is_first = !std::exchange(has_made_one_, true);
         busy_.clear(std::memory_order_release);
     }
-    return encoder ? std::move(encoder) : std::make_unique<Encoder>(vocabulary_);
+    if (!encoder) encoder = std::make_unique<Encoder>(vocabulary_);
+    if (is_first) encoder->fill_cache_with_tokens();
+    return encoder;
 }
 
 void EncoderPool::give_back(size_t worker, std::unique_ptr<Encoder> encoder) {

@@ -10,7 +10,8 @@
 
 namespace fastcompress::bpe {
 
-// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core. Thread-safe. A
+// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core, and readies the
+// first for large texts at once, the others (of calls that come while others are under way) when they have seen some. Thread-safe. A
 // child process after a fork may use it, whatever the other threads of its parent were doing: nobody ever waits for
 // the lock.
 class EncoderPool {
@@ -37,6 +38,7 @@ class EncoderPool {
     const Vocabulary& vocabulary_;
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
     std::vector<Idle> idle_;
+    bool has_made_one_ = false;
 };
 
 // texts[i] is tokens[offsets[i], offsets[i + 1]).

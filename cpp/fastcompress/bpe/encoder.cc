@@ -8,6 +8,7 @@ namespace fastcompress::bpe {
 // The tokens themselves are the pretokens to expect: with them in the cache, the first text finds most of what it meets.
 // (Two thirds of the distinct pretokens of 5 MB of English are tokens, and 94 of a hundred that occur.)
 void Encoder::fill_cache_with_tokens() {
+    if (std::exchange(has_tokens_in_cache_, true)) return;
     struct Seed {
         ShortKey key;
         PretokenCache::Set* set;
@@ -41,7 +42,12 @@ void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* e
     // So much is settled at once: enough for the unknown pretokens of it to keep all lanes busy, and little enough for its
     // ids to stay in the cache.
     constexpr size_t kUnitBytes = size_t{1} << 16;
-    if (!std::exchange(has_tokens_in_cache_, true)) fill_cache_with_tokens();
+    // Less text than this takes less time than to fill the cache.
+    constexpr size_t kManyBytes = size_t{1} << 19;
+    if (!has_tokens_in_cache_) {
+        for (const Bytes text : texts) num_bytes_seen_ += text.size();
+        if (num_bytes_seen_ >= kManyBytes) fill_cache_with_tokens();
+    }
     places_.clear();
     num_unknown_ = 0;
     unit_begin_ = out.size();

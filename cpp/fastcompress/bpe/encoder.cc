@@ -15,7 +15,7 @@ void Encoder::fill_cache_with_tokens() {
     };
     constexpr size_t kAhead = 16;
     std::array<Seed, kAhead> seeds;
-    cache_.make_room_for(4 * vocabulary_.size());
+    cache_.make_room_for(8 * vocabulary_.size());
     size_t num_seeds = 0;
     const auto insert = [&](size_t i) {
         const Seed& seed = seeds[i % kAhead];

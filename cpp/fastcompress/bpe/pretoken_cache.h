@@ -105,7 +105,7 @@ class PretokenCache {
     }
     // Makes room if much was inserted, or for so many entries. Sets that prefetch() gave are not valid afterwards.
     void grow_if_crowded() {
-        if (num_inserted_ >= sets_.size() && sets_.size() < kMostSets) grow(std::min(4 * sets_.size(), kMostSets));
+        if (num_inserted_ >= sets_.size() / 2 && sets_.size() < kMostSets) grow(std::min(4 * sets_.size(), kMostSets));
     }
     void make_room_for(size_t num_entries) {
         const size_t wanted = std::min(std::bit_ceil(num_entries), kMostSets);

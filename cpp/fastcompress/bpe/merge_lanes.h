@@ -21,7 +21,7 @@
 // All of it is compiled twice, so it must end up inside the function that is.
 #define FASTCOMPRESS_INLINED __attribute__((always_inline)) inline
 #if defined(__x86_64__)
-#define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+#define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2")))
 #endif
 #else
 #define FASTCOMPRESS_INLINED inline
@@ -39,8 +39,8 @@ class MergeLanes {
     template <class BytesOf, class Done>
     void merge(size_t count, const BytesOf& bytes_of, const Done& done) {
 #if defined(FASTCOMPRESS_AVX2)
-        static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                                     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+        static const bool has_avx2 =
+            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
         if (has_avx2) return merge_with_avx2(count, bytes_of, done);
 #endif
         merge_here(count, bytes_of, done);

@@ -6,7 +6,7 @@
 namespace fastcompress::bpe {
 
 // The tokens themselves are the pretokens to expect: with them in the cache, the first text finds most of what it meets.
-// (Two thirds of the distinct pretokens of 5 MB of English are tokens, and 94 of a hundred that occur.)
+// (Half of the distinct pretokens of 5 MB of English are tokens, and 94 of a hundred that occur.)
 void Encoder::fill_cache_with_tokens() {
     if (std::exchange(has_tokens_in_cache_, true)) return;
     struct Seed {

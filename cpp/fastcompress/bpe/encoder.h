@@ -37,7 +37,7 @@ class Encoder {
     // The same for several texts, which is faster for short ones; ends[i] is out.size() after texts[i].
     void encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends);
 
-    // Fills the cache with the vocabulary's tokens, once. Takes 5 to 10 ms and up to 32 MiB for 100,000 of them; an encoder
+    // Fills the cache with the vocabulary's tokens, once. Takes some 10 ms and up to 32 MiB for 100,000 of them; an encoder
     // that has had much to do does it unasked.
     void fill_cache_with_tokens();
 

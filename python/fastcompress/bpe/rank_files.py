@@ -34,7 +34,6 @@ def vocabulary_of_rank_file(
     else:
         content = Path(name_or_path).read_bytes()
     specials = checked_special_ids(special_tokens or {})
-    specials = checked_special_ids(special_tokens or {})
     with naming_file(name_or_path):
         return _core.Tokenizer.from_rank_file(content, resolve_pattern(pattern), specials)
 

@@ -12,9 +12,8 @@ namespace fastcompress::bpe {
 
 // Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core, and readies the
 // first for large texts at once, the others (of calls that come while others are under way) when they have seen some.
-// Thread-safe. A
-// child process after a fork may use it, whatever the other threads of its parent were doing: nobody ever waits for
-// the lock.
+// Thread-safe. A child process after a fork may use it, whatever the other threads of its parent were doing: nobody
+// ever waits for the lock.
 class EncoderPool {
   public:
     explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}

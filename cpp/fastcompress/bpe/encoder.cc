@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace fastcompress::bpe {
+namespace {
+
+// How many ids are copied at a time: of what lies between two pretokens whose ids are elsewhere, and of one pretoken.
+constexpr size_t kManyIds = 16;
+constexpr size_t kFewIds = 8;
+
+}  // namespace
 
 // The tokens themselves are the pretokens to expect: with them in the cache, the first text finds most of what it meets.
 // (Half of the distinct pretokens of 5 MB of English are tokens, and 94 of a hundred that occur.)
@@ -70,45 +77,33 @@ void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* e
 void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out) {
     const std::span<const uint32_t> ends = found.ends();
     batch_.base = text.data() + found.begin();
-    batch_.borders[0] = 0;
+    batch_.first_begin = 0;
     for (size_t first = 0; first < ends.size(); first += Batch::kMaxSize) {
-        const std::span<const uint32_t> batch_ends =
-            ends.subspan(first, std::min(Batch::kMaxSize, ends.size() - first));
-        prepare(batch_ends, text.size() - found.begin());
-        emit_known(batch_ends.size(), out);
-        batch_.borders[0] = batch_ends.back();
+        batch_.ends = ends.subspan(first, std::min(Batch::kMaxSize, ends.size() - first));
+        prepare(text.size() - found.begin());
+        emit_inline(out);
+        batch_.first_begin = batch_.ends.back();
     }
 }
 
 // First phase: keys, and asking for the cache lines they may be in, so that the waits for memory overlap instead of
 // adding up. `num_bytes` may be read from the base on.
-void Encoder::prepare(std::span<const uint32_t> ends, size_t num_bytes) {
+void Encoder::prepare(size_t num_bytes) {
     Batch& batch = batch_;
-    const size_t count = ends.size();
+    const std::span<const uint32_t> ends = batch.ends;
     // Sixteen bytes are read of each pretoken, which is too many for the last ones of a text: those are copied.
-    size_t num_readable = count;
-    while (num_readable > 0 && num_bytes - (num_readable > 1 ? ends[num_readable - 2] : batch.borders[0]) < 16) {
-        --num_readable;
-    }
-    uint32_t longest = 0;
-    uint32_t begin = batch.borders[0];
-    for (size_t i = 0; i < num_readable; ++i) {
-        const uint32_t end = ends[i];
-        batch.keys[i] = ShortKey::of_readable(batch.base + begin, end - begin);
-        batch.sets[i] = cache_.prefetch(batch.keys[i]);
-        batch.borders[i + 1] = end;
-        longest = std::max(longest, end - begin);
-        begin = end;
-    }
-    for (size_t i = num_readable; i < count; ++i) {
-        batch.borders[i + 1] = ends[i];
+    size_t num_readable = ends.size();
+    while (num_readable > 0 && num_bytes - batch.begin(num_readable - 1) < 16) --num_readable;
+    uint32_t sizes = prepare_readable(num_readable);  // all of them, bit by bit
+    for (size_t i = num_readable; i < ends.size(); ++i) {
         const Bytes pretoken = batch.pretoken(i);
         batch.keys[i] = ShortKey::of(pretoken.first(std::min(pretoken.size(), ShortKey::kMaxBytes)));
         batch.sets[i] = cache_.prefetch(batch.keys[i]);
-        longest = std::max(longest, static_cast<uint32_t>(pretoken.size()));
+        sizes |= static_cast<uint32_t>(pretoken.size());
     }
-    if (longest <= ShortKey::kMaxBytes) return;
-    for (size_t i = 0; i < count; ++i) {
+    static_assert(std::has_single_bit(ShortKey::kMaxBytes + 1));
+    if (sizes <= ShortKey::kMaxBytes) return;
+    for (size_t i = 0; i < ends.size(); ++i) {
         const Bytes pretoken = batch.pretoken(i);
         if (pretoken.size() <= ShortKey::kMaxBytes) continue;
         batch.keys[i] = ShortKey::of_long(pretoken);
@@ -116,33 +111,71 @@ void Encoder::prepare(std::span<const uint32_t> ends, size_t num_bytes) {
     }
 }
 
-// Second phase: look them up, and copy the ids of those that are known. What is unknown is left out at first.
-void Encoder::emit_known(size_t count, TokenBuffer& out) {
-    constexpr size_t kIdsEach = PretokenCache::kMaxInlineIds;
-    const Batch& batch = batch_;
-    TokenId* tokens = out.reserve(kIdsEach * count);
-    TokenId* committed = tokens;
+// The first `count` of them, each with 16 bytes to be read. Returns their sizes, all bits of them in one. Apart, since
+// this loop takes an eighth of the time, and wants all registers.
+[[gnu::noinline]] uint32_t Encoder::prepare_readable(size_t count) {
+    const PretokenCache::Finder finder = cache_.finder();
+    const uint8_t* const base = batch_.base;
+    const uint32_t* const ends = batch_.ends.data();
+    ShortKey* keys = batch_.keys.data();
+    PretokenCache::Set** sets = batch_.sets.data();
+    uint32_t sizes = 0;
+    uint32_t begin = batch_.first_begin;
     for (size_t i = 0; i < count; ++i) {
-        const PretokenCache::Entry* entry = PretokenCache::find(batch.sets[i], batch.keys[i]);
-        if (entry != nullptr && PretokenCache::is_inline(*entry)) [[likely]] {
-            tokens += PretokenCache::copy_ids(*entry, tokens);
-            continue;
-        }
-        out.commit(static_cast<size_t>(tokens - committed));
-        if (!copy_known(batch.pretoken(i), batch.keys[i], batch.sets[i], out)) {
-            leave_out(batch.pretoken(i), batch.keys[i], batch.sets[i], out.size() - unit_begin_);
-        }
-        committed = tokens = out.reserve(kIdsEach * (count - i));
+        const uint32_t end = ends[i];
+        const ShortKey key = ShortKey::of_readable(base + begin, end - begin);
+        keys[i] = key;
+        sets[i] = finder.prefetch(key);
+        sizes |= end - begin;
+        begin = end;
     }
-    out.commit(static_cast<size_t>(tokens - committed));
+    return sizes;
 }
 
-// Only the first of several occurrences in a unit is to be learned.
-void Encoder::leave_out(Bytes pretoken, ShortKey key, PretokenCache::Set* set, size_t offset) {
-    const bool is_first = pretoken.size() > ShortKey::kMaxBytes || cache_.expect(set, key);
-    if (is_first) vocabulary_.prefetch_whole_pretoken(key);
-    places_.push_back({pretoken, key, set, offset, is_first});
-    ++num_unknown_;
+// Second phase: copy the ids that stand in the cache's entries themselves.
+void Encoder::emit_inline(TokenBuffer& out) {
+    Batch& batch = batch_;
+    const size_t count = batch.ends.size();
+    TokenId* const begin = out.reserve(PretokenCache::kMaxInlineIds * count);
+    TokenId* tokens = begin;
+    size_t num_others = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const size_t num_ids = PretokenCache::copy_inline_ids(batch.sets[i], batch.keys[i], tokens);
+        tokens += num_ids;
+        if (num_ids > 0) [[likely]]
+            continue;
+        batch.others[num_others++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - begin), nullptr};
+    }
+    const auto num_ids = static_cast<size_t>(tokens - begin);
+    if (num_others > 0) return put_in_others(num_others, num_ids, out);
+    out.commit(num_ids);
+}
+
+// Puts in what the cache knows elsewhere, in its arena or beside a set, among `num_inline` ids that stand behind the end
+// of `out`. What is unknown is left out of the unit at first.
+void Encoder::put_in_others(size_t num_others, size_t num_inline, TokenBuffer& out) {
+    Batch& batch = batch_;
+    const std::span<Batch::Other> others(batch.others.data(), num_others);
+    for (Batch::Other& other : others) {
+        other.entry = cache_.find(batch.sets[other.index], batch.keys[other.index]);
+        if (other.entry != nullptr) cache_.prefetch_ids(*other.entry);
+    }
+    std::array<TokenId, Batch::kMaxSize * PretokenCache::kMaxInlineIds + kManyIds> rest;
+    size_t done = others.front().offset;  // of the inline ids
+    std::memcpy(rest.data(), out.reserve(num_inline) + done, (num_inline - done) * sizeof(TokenId));
+    const TokenId* next = rest.data();
+    out.commit(done);
+    for (const Batch::Other& other : others) {
+        out.append_wide<kManyIds>({next, other.offset - done});
+        next += other.offset - done;
+        done = other.offset;
+        const Bytes pretoken = batch.pretoken(other.index);
+        if (other.entry == nullptr || !cache_.append_ids(*other.entry, pretoken, out)) {
+            places_.push_back({pretoken, batch.keys[other.index], batch.sets[other.index], out.size() - unit_begin_});
+            ++num_unknown_;
+        }
+    }
+    out.append_wide<kManyIds>({next, num_inline - done});
 }
 
 // Third phase: the ids of unknown pretokens are put in where they were left out of the unit. Writes where its texts end,
@@ -153,24 +186,26 @@ uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
     } else {
         learn();
         const size_t first = std::ranges::find_if(places_, [](const Place& place) { return !place.is_end(); })->offset;
-        const std::span<const TokenId> known = out.tokens().subspan(unit_begin_ + first);
-        kept_.assign(known.begin(), known.end());
+        known_.clear();
+        known_.append(out.tokens().subspan(unit_begin_ + first));
+        const TokenId* next = known_.reserve(kManyIds) - known_.size();
         out.truncate(unit_begin_ + first);
         size_t done = first;  // of the known ids
         for (const Place& place : places_) {
             if (place.offset > done) {
-                out.append(std::span<const TokenId>(kept_).subspan(done - first, place.offset - done));
+                out.append_wide<kManyIds>({next, place.offset - done});
+                next += place.offset - done;
                 done = place.offset;
             }
             if (place.is_end()) {
                 *ends++ = place.offset < first ? unit_begin_ + place.offset : out.size();
             } else if (place.num_learned > 0) {
-                out.append(std::span<const TokenId>(learned_).subspan(place.learned, place.num_learned));
+                out.append_wide<kFewIds>(learned_.tokens().subspan(place.learned, place.num_learned));
             } else {
                 look_up(place.pretoken, place.key, place.set, out);
             }
         }
-        out.append(std::span<const TokenId>(kept_).subspan(done - first));
+        out.append_wide<kManyIds>({next, known_.size() - (done - first)});
         cache_.grow_if_crowded();
     }
     places_.clear();
@@ -179,28 +214,46 @@ uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
     return ends;
 }
 
-// Finds the ids of the unknown pretokens, all of them at once: there is more to do while memory is waited for.
+// Finds the ids of the unknown pretokens, all of them at once: there is more to do while memory is waited for. If one
+// occurs several times in the unit, the first one is learned.
 void Encoder::learn() {
-    to_merge_.clear();
+    first_.clear();
+    for (Place& place : places_) {
+        if (place.is_end()) continue;
+        if (place.pretoken.size() <= PretokenCache::kMaxBytes && !cache_.expect(place.set, place.key)) continue;
+        if (place.pretoken.size() <= ShortKey::kMaxBytes) vocabulary_.prefetch_whole_pretoken(place.key);
+        first_.push_back(&place);
+    }
     learned_.clear();
     const auto remember = [&](Place& place, std::span<const TokenId> ids) {
-        cache_.insert(place.set, place.key, place.pretoken, ids);
+        if (place.pretoken.size() <= PretokenCache::kMaxBytes) cache_.insert(place.set, place.key, place.pretoken, ids);
         place.learned = static_cast<uint32_t>(learned_.size());
         place.num_learned = static_cast<uint32_t>(ids.size());
-        learned_.insert(learned_.end(), ids.begin(), ids.end());
+        learned_.append(ids);
     };
-    for (Place& place : places_) {
-        if (!place.is_first || place.pretoken.size() > kMaxLaneBytes) continue;
-        const TokenId whole = find_whole(place.pretoken, place.key);
-        if (whole == kNoToken) {
-            to_merge_.push_back(&place);
+    for (auto& places : to_merge_) places.clear();
+    for (Place* place : first_) {
+        const TokenId whole = find_whole(place->pretoken, place->key);
+        const size_t size = place->pretoken.size();
+        if (whole != kNoToken) {
+            remember(*place, {&whole, 1});
         } else {
-            remember(place, {&whole, 1});
+            to_merge_[size <= kMaxLaneBytes ? 0 : size <= kMaxWideLaneBytes ? 1 : 2].push_back(place);
         }
     }
-    lanes_.merge(
-        to_merge_.size(), [&](size_t i) { return to_merge_[i]->pretoken; },
-        [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) { remember(*to_merge_[i], ids); });
+    const auto merge = [&](auto& lanes, const std::vector<Place*>& places) {
+        lanes.merge(
+            places.size(), [&](size_t i) { return places[i]->pretoken; },
+            [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) { remember(*places[i], ids); });
+    };
+    merge(lanes_, to_merge_[0]);
+    merge(wide_lanes_, to_merge_[1]);
+    for (Place* place : to_merge_[2]) {
+        long_ids_.clear();
+        long_.merge(place->pretoken, long_ids_);
+        remember(*place, long_ids_.tokens());
+    }
+    learned_.reserve(kFewIds);  // which may be read beyond the last ones
 }
 
 TokenId Encoder::find_whole(Bytes pretoken, ShortKey key) const {
@@ -220,21 +273,8 @@ void Encoder::look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, Tok
 }
 
 bool Encoder::copy_known(Bytes pretoken, ShortKey key, const PretokenCache::Set* set, TokenBuffer& out) const {
-    const PretokenCache::Entry* entry = PretokenCache::find(set, key);
-    if (entry == nullptr) entry = cache_.find_beside(set, key);
-    if (entry == nullptr) return false;
-    constexpr size_t kStep = PretokenCache::kMaxInlineIds;
-    if (PretokenCache::is_inline(*entry)) {
-        out.commit(PretokenCache::copy_ids(*entry, out.reserve(kStep)));
-        return true;
-    }
-    const std::span<const TokenId> ids = cache_.outlined_ids(*entry, pretoken);
-    if (ids.empty()) return false;
-    // Four at a time, the last ones perhaps too many: cheaper than a call to copy them.
-    TokenId* tokens = out.reserve(ids.size() + kStep);
-    for (size_t i = 0; i < ids.size(); i += kStep) std::memcpy(tokens + i, ids.data() + i, kStep * sizeof(TokenId));
-    out.commit(ids.size());
-    return true;
+    const PretokenCache::Entry* entry = cache_.find(set, key);
+    return entry != nullptr && cache_.append_ids(*entry, pretoken, out);
 }
 
 void Encoder::encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out) {
@@ -251,10 +291,14 @@ void Encoder::encode_unknown(Bytes pretoken, ShortKey key, PretokenCache::Set* s
 }
 
 void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
-    if (pretoken.size() > kMaxLaneBytes) return long_.merge(pretoken, out);
-    lanes_.merge(
-        1, [&](size_t) { return pretoken; },
-        [&](size_t, std::span<const TokenId> ids, std::span<const uint8_t>) { out.append(ids); });
+    const auto merge = [&](auto& lanes) {
+        lanes.merge(
+            1, [&](size_t) { return pretoken; },
+            [&](size_t, std::span<const TokenId> ids, std::span<const uint8_t>) { out.append(ids); });
+    };
+    if (pretoken.size() <= kMaxLaneBytes) return merge(lanes_);
+    if (pretoken.size() <= kMaxWideLaneBytes) return merge(wide_lanes_);
+    long_.merge(pretoken, out);
 }
 
 }  // namespace fastcompress::bpe

@@ -28,7 +28,8 @@ inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 // outlive it.
 class Encoder {
   public:
-    explicit Encoder(const Vocabulary& vocabulary) : vocabulary_(vocabulary), lanes_(vocabulary), long_(vocabulary) {}
+    explicit Encoder(const Vocabulary& vocabulary)
+        : vocabulary_(vocabulary), lanes_(vocabulary), wide_lanes_(vocabulary), long_(vocabulary) {}
 
     // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
     // kMaxTextBytes.
@@ -50,29 +51,38 @@ class Encoder {
   private:
     // Longer ones are few, and merged one by one.
     static constexpr uint32_t kMaxLaneBytes = 32;
+    static constexpr uint32_t kMaxWideLaneBytes = 64;
     void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
     struct Batch {  // of pretokens that follow each other
         static constexpr size_t kMaxSize = 128;
         const uint8_t* base;
-        std::array<uint32_t, kMaxSize + 1> borders;  // pretoken i is [base + borders[i], base + borders[i + 1])
+        uint32_t first_begin;
+        std::span<const uint32_t> ends;  // pretoken i is [base + begin(i), base + ends[i])
         std::array<ShortKey, kMaxSize> keys;
         std::array<PretokenCache::Set*, kMaxSize> sets;
-        Bytes pretoken(size_t i) const { return {base + borders[i], borders[i + 1] - borders[i]}; }
+        struct Other {  // whose ids do not stand in an entry itself
+            uint32_t index;
+            uint32_t offset;  // where its ids belong among those that do
+            const PretokenCache::Entry* entry;
+        };
+        std::array<Other, kMaxSize> others;
+        uint32_t begin(size_t i) const { return i > 0 ? ends[i - 1] : first_begin; }
+        Bytes pretoken(size_t i) const { return {base + begin(i), ends[i] - begin(i)}; }
     };
-    void prepare(std::span<const uint32_t> ends, size_t num_bytes);
-    void emit_known(size_t count, TokenBuffer& out);
+    void prepare(size_t num_bytes);
+    uint32_t prepare_readable(size_t count);
+    void emit_inline(TokenBuffer& out);
+    void put_in_others(size_t num_others, size_t num_inline, TokenBuffer& out);
     // An unknown pretoken, or the end of a text.
     struct Place {
         Bytes pretoken = {};  // empty: the end of a text
         ShortKey key = {};
         PretokenCache::Set* set = nullptr;
-        size_t offset = 0;      // among the known ids of the unit
-        bool is_first = false;  // to be learned
-        uint32_t learned = 0;   // where its ids are, once it is
-        uint32_t num_learned = 0;
+        size_t offset = 0;         // among the known ids of the unit
+        uint32_t learned = 0;      // where its ids are, once it is
+        uint32_t num_learned = 0;  // 0: it is not
         bool is_end() const { return pretoken.empty(); }
     };
-    void leave_out(Bytes pretoken, ShortKey key, PretokenCache::Set* set, size_t offset);
     uint64_t* settle(TokenBuffer& out, uint64_t* ends);
     void learn();
     TokenId find_whole(Bytes pretoken, ShortKey key) const;
@@ -85,13 +95,14 @@ class Encoder {
     bool has_tokens_in_cache_ = false;
     size_t num_bytes_seen_ = 0;
     MergeLanes<kMaxLaneBytes> lanes_;
+    MergeLanes<kMaxWideLaneBytes> wide_lanes_;
     Batch batch_;
     std::vector<Place> places_;  // of the unit: what is encoded but not settled
     size_t num_unknown_ = 0;     // of them
     size_t unit_begin_ = 0;      // its first id in the output
-    std::vector<Place*> to_merge_;
-    std::vector<TokenId> learned_;
-    std::vector<TokenId> kept_;
+    std::vector<Place*> first_;
+    std::array<std::vector<Place*>, 3> to_merge_;  // by who does it
+    TokenBuffer learned_, known_, long_ids_;
     LongMerger long_;
 };
 

@@ -31,76 +31,100 @@ class PretokenCache {
     static constexpr size_t kMaxInlineIds = 4;
     // Longer ones are seldom seen again, and would crowd out many others.
     static constexpr size_t kMaxBytes = 256;
+    static constexpr int kCountBits = 4;
+    static_assert(kMaxInlineIds < size_t{1} << kCountBits);
 
+    // The upper four bits of key.high say how many ids stand in `ids`. If none do, ids[0] is where their record begins in
+    // the arena, ids[1] the arena's generation then, ids[2] their number, and ids[3] whether they are only expected.
     struct Entry {
         ShortKey key;
-        // Up to kMaxInlineIds ids, each below 2^24, and their number in the most significant byte of the first; or
-        // kOutlined there, where the record begins in the arena, its generation, and the number of ids.
-        uint32_t ids[4];
+        uint32_t ids[kMaxInlineIds];
+        bool is(ShortKey other) const { return ((key.high ^ other.high) << kCountBits | (key.low ^ other.low)) == 0; }
+        bool is_empty() const { return key.high == 0; }
+        ShortKey pretoken_key() const { return {key.low, key.high << kCountBits >> kCountBits}; }
+        size_t num_inline() const { return key.high >> (64 - kCountBits); }
     };
     struct alignas(64) Set {
         Entry entries[2];
     };
 
-    // The set that holds the key if any does; its memory is asked for.
-    Set* prefetch(ShortKey key) const {
-        const uint64_t mixed = (key.low ^ std::rotl(key.high, 29)) * 0x9e3779b97f4a7c15u;
-        Set* set = &sets_[(mixed ^ key.high * 0xd6e8feb86659fd93u) >> shift_];
-        fastcompress::prefetch(set);
-        return set;
+    // Finds sets, for as long as the cache does not grow.
+    struct Finder {
+        uint8_t* sets;
+        int shift;
+        // The set that holds the key if any does; its memory is asked for.
+        Set* prefetch(ShortKey key) const {
+            const uint64_t hash = (key.low ^ std::rotl(key.high, 29)) * 0x9e3779b97f4a7c15u;
+            auto* const set = reinterpret_cast<Set*>(sets + (hash >> shift & ~(sizeof(Set) - 1)));
+            fastcompress::prefetch(set);
+            return set;
+        }
+    };
+    Finder finder() const {
+        return {reinterpret_cast<uint8_t*>(&sets_[0]), 64 - std::countr_zero(sets_.size() * sizeof(Set))};
     }
-    // The entry of the key in its set, or nullptr. Which of the two it is nobody can predict, so it is selected without
-    // a branch.
-    static const Entry* find(const Set* set, ShortKey key) {
-        const bool is_second = set->entries[1].key == key;
-        const Entry* entry = &set->entries[is_second];
-        return entry->key == key ? entry : nullptr;
-    }
-    // The same in the set beside, where entries go whose own set is full. For those whom find() left with nothing.
-    const Entry* find_beside(const Set* set, ShortKey key) const { return find(beside(set), key); }
-    // Whether the ids stand in the entry itself.
-    static bool is_inline(const Entry& entry) { return entry.ids[0] < kOutlined; }
-    // Writes kMaxInlineIds ids, of which the first few are the entry's; returns how many. Only if is_inline.
-    static size_t copy_ids(const Entry& entry, TokenId* out) {
-        const uint32_t first = entry.ids[0];
+    Set* prefetch(ShortKey key) const { return finder().prefetch(key); }
+    // The quick look-up: writes kMaxInlineIds ids, of which as many are those of the key as it returns. 0: it may be
+    // known all the same, see find(). Which of a set's entries it is nobody can predict, so there is no branch: the second
+    // one if the first eight bytes are its. And the count is what the comparison leaves over.
+    static size_t copy_inline_ids(const Set* set, ShortKey key, TokenId* out) {
+        const Entry& entry = set->entries[set->entries[1].key.low == key.low];
+        const uint64_t difference = entry.key.high ^ key.high;
         std::memcpy(out, entry.ids, sizeof entry.ids);
-        out[0] = first & 0xffffffu;
-        return first >> 24;
+        const bool is_same = (difference << kCountBits | (entry.key.low ^ key.low)) == 0;
+        return is_same ? difference >> (64 - kCountBits) : 0;
     }
-    // The ids of an entry that is not inline, and readable for kMaxInlineIds more; empty if they are forgotten, or if
-    // it is another long pretoken's.
-    std::span<const TokenId> outlined_ids(const Entry& entry, Bytes pretoken) const {
-        if (entry.ids[2] != generation_) return {};
-        const uint32_t* record = &arena_[entry.ids[1]];
+    // The entry of the key, in its set or the one beside it, where entries go whose own set is full; or nullptr.
+    const Entry* find(const Set* set, ShortKey key) const {
+        const Entry& likely = set->entries[set->entries[1].key.low == key.low];
+        if (likely.is(key)) return &likely;
+        const Set* const other = beside(set);
+        for (const Entry* entry : {&set->entries[0], &other->entries[0], &other->entries[1]}) {
+            if (entry->is(key)) return entry;
+        }
+        return nullptr;
+    }
+    // Appends the ids of a pretoken; false if they are forgotten, only expected, or if they are another long pretoken's.
+    bool append_ids(const Entry& entry, Bytes pretoken, TokenBuffer& out) const {
+        if (entry.num_inline() > 0) [[unlikely]] {
+            std::memcpy(out.reserve(kMaxInlineIds), entry.ids, sizeof entry.ids);
+            out.commit(entry.num_inline());
+            return true;
+        }
+        if (entry.ids[1] != generation_ || entry.ids[3] != 0) return false;
+        const uint32_t* record = &arena_[entry.ids[0]];
         if (pretoken.size() > ShortKey::kMaxBytes) {
-            if (record[0] != pretoken.size() || !equal_bytes(record + 1, pretoken)) return {};
+            if (record[0] != pretoken.size() || !equal_bytes(record + 1, pretoken)) return false;
             record += 1 + words_for(pretoken.size());
         }
-        return {record, entry.ids[3]};
-    }
-
-    // Notes that the ids of a short pretoken which copy_ids() cannot give will be inserted. False if that is noted
-    // already.
-    bool expect(Set* set, ShortKey key) {
-        const Entry* known = find(set, key);
-        if (known == nullptr) known = find_beside(set, key);
-        if (known != nullptr && known->ids[0] == kExpected) return false;
-        put(*set, {key, {kExpected, 0, generation_ + 1, 0}});  // of another generation: as good as forgotten
+        out.append_wide<kReadable>({record, entry.ids[2]});
         return true;
     }
-    // Remembers the ids, each below 2^24, of a pretoken of at most kMaxBytes bytes that find() or outlined_ids() did
-    // not know.
+    // Asks for the memory that append_ids() reads.
+    [[gnu::always_inline]] void prefetch_ids(const Entry& entry) const {
+        if (entry.num_inline() == 0 && entry.ids[1] == generation_ && entry.ids[3] == 0) {
+            fastcompress::prefetch(&arena_[entry.ids[0]]);
+        }
+    }
+
+    // Notes that the ids of a pretoken of at most kMaxBytes bytes, not known so far, will be inserted. False if that is noted already.
+    bool expect(Set* set, ShortKey key) {
+        const Entry* known = find(set, key);
+        if (known != nullptr && known->num_inline() == 0 && known->ids[3] != 0) return false;
+        put(*set, {key, {0, 0, 0, 1}});
+        return true;
+    }
+    // Remembers the ids of a pretoken of at most kMaxBytes bytes, not known so far.
     void insert(Set* set, ShortKey key, Bytes pretoken, std::span<const TokenId> ids) {
         Entry entry{key, {}};
         const bool is_long = pretoken.size() > ShortKey::kMaxBytes;
         if (ids.size() <= kMaxInlineIds && !is_long) {
+            entry.key.high |= uint64_t{ids.size()} << (64 - kCountBits);
             for (size_t i = 0; i < ids.size(); ++i) entry.ids[i] = ids[i];
-            entry.ids[0] |= static_cast<uint32_t>(ids.size()) << 24;
         } else {
-            entry.ids[0] = kOutlined;
-            entry.ids[1] = add_record(is_long ? pretoken : Bytes(), ids);
-            entry.ids[2] = generation_;
-            entry.ids[3] = static_cast<uint32_t>(ids.size());
+            entry.ids[0] = add_record(is_long ? pretoken : Bytes(), ids);
+            entry.ids[1] = generation_;
+            entry.ids[2] = static_cast<uint32_t>(ids.size());
         }
         put(*set, entry);
     }
@@ -116,16 +140,14 @@ class PretokenCache {
   private:
     static constexpr size_t kFewestSets = size_t{1} << 11;
     static constexpr size_t kMostSets = size_t{1} << 19;
-    static constexpr uint32_t kOutlined = 0xff000000u;
-    static constexpr uint32_t kExpected = kOutlined | 1;
+    static constexpr size_t kReadable = 8;                     // words of the arena past what is asked for
     static constexpr size_t kMaxArenaWords = size_t{1} << 23;  // 32 MiB
 
     void grow(size_t num_sets) {
         const HugeArray<Set> old = std::exchange(sets_, HugeArray<Set>(num_sets));
-        shift_ = 64 - std::countr_zero(num_sets);
         for (size_t i = 0; i < old.size(); ++i) {
             for (const Entry* entry : {&old[i].entries[1], &old[i].entries[0]}) {
-                if (entry->key.high != 0) push(*prefetch(entry->key), *entry);
+                if (!entry->is_empty()) push(*prefetch(entry->pretoken_key()), *entry);
             }
         }
     }
@@ -134,7 +156,7 @@ class PretokenCache {
     void put(Set& set, const Entry& entry) {
         for (Set* place : {&set, beside(&set)}) {
             for (Entry& known : place->entries) {
-                if (known.key == entry.key) {
+                if (known.is(entry.pretoken_key())) {
                     known = entry;
                     return;
                 }
@@ -146,7 +168,7 @@ class PretokenCache {
     void push(Set& set, const Entry& entry) {
         for (Set* place : {&set, beside(&set)}) {
             for (Entry& other : place->entries) {
-                if (other.key.high == 0) {
+                if (other.is_empty()) {
                     other = entry;
                     return;
                 }
@@ -156,32 +178,33 @@ class PretokenCache {
         set.entries[0] = entry;
     }
     static size_t words_for(size_t num_bytes) { return (num_bytes + 3) / 4; }
-    // Of at least eight bytes: eight at a time, the last ones perhaps twice.
+    // Of at least 16 bytes. Nearly all have at most 32, which are compared without a loop.
     static bool equal_bytes(const uint32_t* record, Bytes bytes) {
         const auto* copy = reinterpret_cast<const uint8_t*>(record);
-        const auto differ = [&](size_t i) {
-            uint64_t a;
-            uint64_t b;
-            std::memcpy(&a, copy + i, 8);
-            std::memcpy(&b, bytes.data() + i, 8);
-            return a != b;
+        const auto differences = [&](size_t i) {
+            uint64_t a[2];
+            uint64_t b[2];
+            std::memcpy(a, copy + i, 16);
+            std::memcpy(b, bytes.data() + i, 16);
+            return (a[0] ^ b[0]) | (a[1] ^ b[1]);
         };
-        for (size_t i = 0; i + 8 < bytes.size(); i += 8) {
-            if (differ(i)) return false;
+        if ((differences(0) | differences(bytes.size() - 16)) != 0) return false;
+        for (size_t i = 16; i + 16 < bytes.size(); i += 16) {
+            if (differences(i) != 0) return false;
         }
-        return !differ(bytes.size() - 8);
+        return true;
     }
     // A record: the number of bytes and the bytes, if there are any, padded to words; then the ids.
     uint32_t add_record(Bytes bytes, std::span<const TokenId> ids) {
         const size_t num_words = (bytes.empty() ? 0 : 1 + words_for(bytes.size())) + ids.size();
         // All of it at once: memory that is never touched costs nothing, growing would copy.
         if (arena_.size() == 0) arena_ = HugeArray<uint32_t>(kMaxArenaWords);
-        if (arena_used_ + num_words + kMaxInlineIds > kMaxArenaWords) {
+        if (arena_used_ + num_words + kReadable > kMaxArenaWords) {
             arena_used_ = 0;
             ++generation_;
         }
         const size_t begin = arena_used_;
-        arena_used_ += num_words;  // and kMaxInlineIds more may be read
+        arena_used_ += num_words;  // and kReadable more may be read
         uint32_t* out = &arena_[begin];
         if (!bytes.empty()) {
             *out++ = static_cast<uint32_t>(bytes.size());
@@ -193,7 +216,6 @@ class PretokenCache {
     }
 
     HugeArray<Set> sets_{kFewestSets};
-    int shift_ = 64 - std::countr_zero(kFewestSets);
     size_t num_inserted_ = 0;
     HugeArray<uint32_t> arena_{0};
     size_t arena_used_ = 0;

@@ -1,6 +1,7 @@
 // A byte string of up to 15 bytes as two words, so that comparing and hashing it takes a few instructions.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -13,8 +14,10 @@ namespace fastcompress::bpe {
 struct ShortKey {
     static constexpr size_t kMaxBytes = 15;
 
-    uint64_t low;   // bytes 0 to 7
-    uint64_t high;  // bytes 8 to 14, and the length, at least 1, in the most significant byte: never zero
+    uint64_t low;  // bytes 0 to 7
+    // Bytes 8 to 14, then four bits for the length, at least 1. So it is never zero, and the upper four bits, always zero,
+    // are free for whoever keeps keys.
+    uint64_t high;
 
     bool operator==(const ShortKey& other) const { return low == other.low && high == other.high; }
     // Different in every process, as hash_bytes is.
@@ -33,10 +36,10 @@ struct ShortKey {
         uint64_t high;
         std::memcpy(&low, data, 8);
         std::memcpy(&high, data + 8, 8);
-        const size_t row = size < kMaxBytes + 1 ? size : kMaxBytes + 1;
-        return {low & kLowMasks[row], (high & kHighMasks[row]) | uint64_t{row} << 56};
+        const auto row = static_cast<uint8_t>(size);
+        return {low & kRows.low[row], (high & kRows.high[row]) | kRows.length[row]};
     }
-    // A hash of more than kMaxBytes bytes, different from every key of fewer.
+    // A hash of more than kMaxBytes bytes, different from every key of fewer: those have a length.
     static ShortKey of_long(Bytes bytes) {
         const uint8_t* data = bytes.data();
         const size_t size = bytes.size();
@@ -48,20 +51,27 @@ struct ShortKey {
         uint64_t low = kHashSeed ^ size;
         for (size_t i = 0; i + 16 < size; i += 16) low = fold_multiply(low ^ word(i), kHashSeed ^ word(i + 8));
         low = fold_multiply(low ^ word(size - 16), kHashSeed ^ word(size - 8));
-        return {low, low << 7 | uint64_t{0xff} << 56};
+        return {low, low >> 9 | uint64_t{1} << 55};
     }
 
   private:
     // Byte i of the text is byte i of the word on little-endian machines. On others the masks would keep other bytes,
     // so they are not supported (no platform of ours is one).
     static_assert(std::endian::native == std::endian::little);
-    static constexpr uint64_t kLowMasks[17] = {
-        0,     0xff,  0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
-        ~0ull, ~0ull, ~0ull,  ~0ull,    ~0ull,      ~0ull,        ~0ull,          ~0ull,
-        0};
-    static constexpr uint64_t kHighMasks[17] = {
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
-        0};
+    // By size, so many that a byte of it can be the index.
+    struct Rows {
+        std::array<uint64_t, 256> low = {}, high = {}, length = {};
+        constexpr Rows() {
+            for (size_t size = 1; size <= kMaxBytes; ++size) {
+                low[size] = size < 8 ? (uint64_t{1} << 8 * size) - 1 : ~uint64_t{0};
+                high[size] = size > 8 ? (uint64_t{1} << 8 * (size - 8)) - 1 : 0;
+                length[size] = uint64_t{size} << 56;
+            }
+        }
+    };
+    static const Rows kRows;
 };
+
+inline constexpr ShortKey::Rows ShortKey::kRows;
 
 }  // namespace fastcompress::bpe

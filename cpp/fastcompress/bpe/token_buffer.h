@@ -37,6 +37,17 @@ class TokenBuffer {
         std::memcpy(reserve(tokens.size()), tokens.data(), tokens.size_bytes());
         commit(tokens.size());
     }
+    // The same for few tokens, of which kStep more may be read: so many are copied at a time, the last ones too many. That is
+    // cheaper than a call, and than to guess how many there are.
+    template <size_t kStep>
+    void append_wide(std::span<const TokenId> tokens) {
+        TokenId* out = reserve(tokens.size() + kStep);
+        std::memcpy(out, tokens.data(), kStep * sizeof(TokenId));
+        for (size_t i = kStep; i < tokens.size(); i += kStep) {
+            std::memcpy(out + i, tokens.data() + i, kStep * sizeof(TokenId));
+        }
+        commit(tokens.size());
+    }
     void clear() { size_ = 0; }
     void truncate(size_t size) { size_ = size; }  // size <= size()
 

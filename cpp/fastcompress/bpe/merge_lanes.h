@@ -16,16 +16,7 @@
 #include <span>
 
 #include "fastcompress/bpe/vocabulary.h"
-
-#if defined(__GNUC__)
-// All of it is compiled twice, so it must end up inside the function that is.
-#define FASTCOMPRESS_INLINED __attribute__((always_inline)) inline
-#if defined(__x86_64__)
-#define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2")))
-#endif
-#else
-#define FASTCOMPRESS_INLINED inline
-#endif
+#include "fastcompress/common/targets.h"
 
 namespace fastcompress::bpe {
 
@@ -39,9 +30,7 @@ class MergeLanes {
     template <class BytesOf, class Done>
     void merge(size_t count, const BytesOf& bytes_of, const Done& done) {
 #if defined(FASTCOMPRESS_AVX2)
-        static const bool has_avx2 =
-            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-        if (has_avx2) return merge_with_avx2(count, bytes_of, done);
+        if (has_avx2()) return merge_with_avx2(count, bytes_of, done);
 #endif
         merge_here(count, bytes_of, done);
     }

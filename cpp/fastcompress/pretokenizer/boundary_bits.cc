@@ -1,5 +1,8 @@
 #include "fastcompress/pretokenizer/boundary_bits.h"
 
+#include <cstring>
+
+#include "fastcompress/common/targets.h"
 #include "fastcompress/pretokenizer/scanners.h"
 
 namespace fastcompress::pretokenizer {
@@ -15,29 +18,57 @@ void for_each_bit(const uint64_t* words, size_t num_words, const Visit& visit) {
     }
 }
 
-// A row of bitmaps as seen from one word: the classes of the bytes before and after each byte.
+// Words that are computed side by side. The machine's vectors hold them all, or the compiler divides them.
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"  // how functions would return them: all of these are inlined
+using Words = uint64_t __attribute__((vector_size(32)));
+#else
+using Words = uint64_t;
+#endif
+constexpr size_t kWordsAtOnce = sizeof(Words) / sizeof(uint64_t);
+static_assert(ClassBitmaps::kWords % kWordsAtOnce == 0);
+
+FASTCOMPRESS_INLINED Words load(const uint64_t* words) {
+    Words loaded;
+    std::memcpy(&loaded, words, sizeof loaded);
+    return loaded;
+}
+FASTCOMPRESS_INLINED void store(Words words, uint64_t* out) {
+    std::memcpy(out, &words, sizeof words);
+}
+FASTCOMPRESS_INLINED uint64_t any_of(Words words) {
+    uint64_t separate[kWordsAtOnce];
+    store(words, separate);
+    uint64_t any = 0;
+    for (const uint64_t word : separate) any |= word;
+    return any;
+}
+
+// A row of bitmaps as seen from some words: the classes of the bytes before and after each byte.
 struct Row {
     const uint64_t* words;
-    uint64_t here() const { return words[0]; }
+    FASTCOMPRESS_INLINED Words here() const { return load(words); }
     template <int kDistance>
-    uint64_t before() const {  // bit i: byte i - kDistance
-        return words[0] << kDistance | words[-1] >> (64 - kDistance);
+    FASTCOMPRESS_INLINED Words before() const {  // bit i: byte i - kDistance
+        return load(words) << kDistance | load(words - 1) >> (64 - kDistance);
     }
     template <int kDistance>
-    uint64_t after() const {  // bit i: byte i + kDistance
-        return words[0] >> kDistance | words[1] << (64 - kDistance);
+    FASTCOMPRESS_INLINED Words after() const {  // bit i: byte i + kDistance
+        return load(words) >> kDistance | load(words + 1) << (64 - kDistance);
     }
 };
 
 }  // namespace
 
 // The rules that need no more than the characters beside a border. Below, "start" means: the first byte of a run.
-template <BorderRules::Words kWordRule, bool kAscii>
-void BorderBits::find_local() {
+template <BorderRules::WordRule kWordRule, bool kAscii>
+FASTCOMPRESS_INLINED void BorderBits::find_local() {
     constexpr bool kCased = kWordRule == BorderRules::kCasedWords;
     const bool divides_numbers = rules_.max_digits > 0;
-    for (size_t word = 0; word < num_words_; ++word) {
-        const auto row = [&](RunClass run_class) { return Row{bitmaps_->row(run_class) + word}; };
+    Words any_contraction = {}, any_absorbed = {}, any_indented = {}, any_long_number = {}, any_uncertain = {};
+    for (size_t word = 0; word < num_words_; word += kWordsAtOnce) {
+        const auto row = [&](RunClass run_class)
+                             FASTCOMPRESS_INLINED_LAMBDA { return Row{bitmaps_->row(run_class) + word}; };
         const Row letters = row(kLetterRun);
         const Row numbers = row(kNumberRun);
         const Row spaces = row(kSpaceRun);
@@ -48,12 +79,12 @@ void BorderBits::find_local() {
         const Row continuation = row(kContinuation);
         const Row upper = row(kUpperSetRun);
         const Row lower = row(kLowerSetRun);
-        const uint64_t first_bytes = kAscii ? ~uint64_t{0} : ~continuation.here();
+        const Words first_bytes = kAscii ? ~Words{} : ~continuation.here();
         // For a bit that says something about the character before: the bytes between its first byte and here.
-        const auto before_character = [&](const auto& at_distance) -> uint64_t {
-            uint64_t bits = at_distance(std::integral_constant<int, 1>());
+        const auto before_character = [&](const auto& at_distance) FASTCOMPRESS_INLINED_LAMBDA -> Words {
+            Words bits = at_distance(std::integral_constant<int, 1>());
             if constexpr (!kAscii) {
-                uint64_t between = continuation.before<1>();
+                Words between = continuation.before<1>();
                 bits |= between & at_distance(std::integral_constant<int, 2>());
                 between &= continuation.before<2>();
                 bits |= between & at_distance(std::integral_constant<int, 3>());
@@ -63,33 +94,38 @@ void BorderBits::find_local() {
             return bits;
         };
 
-        const uint64_t after_space = spaces.before<1>();
-        const uint64_t after_blank = blanks.before<1>();
+        const Words after_space = spaces.before<1>();
+        const Words after_blank = blanks.before<1>();
         // In o200k words are letters and marks, and the symbols that can hold marks are looked at by the scanner.
-        const auto words_at = [&](const auto& view) { return kCased ? view(upper) | view(lower) : view(letters); };
-        const uint64_t in_word = words_at([](const Row& r) { return r.here(); });
-        const uint64_t after_word = words_at([](const Row& r) { return r.template before<1>(); });
-        const uint64_t in_symbols = kCased ? symbols.here() & ~in_word : symbols.here();
-        const auto symbols_before = [&]<int kDistance>(std::integral_constant<int, kDistance>) {
-            const uint64_t bits = symbols.before<kDistance>();
-            return kCased ? bits & ~(upper.before<kDistance>() | lower.before<kDistance>()) : bits;
+        const auto words_at = [&](const auto& view) FASTCOMPRESS_INLINED_LAMBDA {
+            return kCased ? view(upper) | view(lower) : view(letters);
         };
-        const uint64_t after_symbols = symbols_before(std::integral_constant<int, 1>());
-        const uint64_t word_starts = in_word & ~after_word;
-        const uint64_t number_starts = numbers.here() & ~numbers.before<1>();
-        const uint64_t symbol_starts = in_symbols & ~after_symbols;
-        const uint64_t space_starts = spaces.here() & ~after_space;
+        const Words in_word = words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.here(); });
+        const Words after_word =
+            words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.template before<1>(); });
+        const Words in_symbols = kCased ? symbols.here() & ~in_word : symbols.here();
+        const auto symbols_before =
+            [&]<int kDistance>(std::integral_constant<int, kDistance>) FASTCOMPRESS_INLINED_LAMBDA {
+                const Words bits = symbols.before<kDistance>();
+                return kCased ? bits & ~(upper.before<kDistance>() | lower.before<kDistance>()) : bits;
+            };
+        const Words after_symbols = symbols_before(std::integral_constant<int, 1>());
+        const Words word_starts = in_word & ~after_word;
+        const Words number_starts = numbers.here() & ~numbers.before<1>();
+        const Words symbol_starts = in_symbols & ~after_symbols;
+        const Words space_starts = spaces.here() & ~after_space;
 
-        uint64_t borders = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
-        uint64_t contractions;
-        uint64_t last_spaces = 0;  // the last character of white space before something else: \s+(?!\S)
-        const auto nonspace_after = [&]<int kDistance>(std::integral_constant<int, kDistance>) {
-            return letters.after<kDistance>() | numbers.after<kDistance>() | symbols.after<kDistance>();
-        };
+        Words borders = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
+        Words contractions;
+        Words last_spaces;  // the last character of white space before something else: \s+(?!\S)
+        const auto nonspace_after =
+            [&]<int kDistance>(std::integral_constant<int, kDistance>) FASTCOMPRESS_INLINED_LAMBDA {
+                return letters.after<kDistance>() | numbers.after<kDistance>() | symbols.after<kDistance>();
+            };
         {
-            uint64_t before_other = nonspace_after(std::integral_constant<int, 1>());
+            Words before_other = nonspace_after(std::integral_constant<int, 1>());
             if constexpr (!kAscii) {
-                uint64_t between = continuation.after<1>();
+                Words between = continuation.after<1>();
                 before_other &= ~between;
                 before_other |= between & ~continuation.after<2>() & nonspace_after(std::integral_constant<int, 2>());
                 between &= continuation.after<2>();
@@ -104,49 +140,73 @@ void BorderBits::find_local() {
             contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after<1>();
         } else {
             // A symbol that stands alone between the pretoken before it and a word belongs to the word.
-            const auto lone_symbol = [&]<int kDistance>(std::integral_constant<int, kDistance>) {
-                return symbols_before(std::integral_constant<int, kDistance>()) &
-                       ~symbols_before(std::integral_constant<int, kDistance + 1>()) & ~blanks.before<kDistance + 1>();
-            };
-            const uint64_t after_newline = newlines.before<1>();
+            const auto lone_symbol = [&]<int kDistance>(std::integral_constant<int, kDistance>)
+                                         FASTCOMPRESS_INLINED_LAMBDA {
+                                             return symbols_before(std::integral_constant<int, kDistance>()) &
+                                                    ~symbols_before(std::integral_constant<int, kDistance + 1>()) &
+                                                    ~blanks.before<kDistance + 1>();
+                                         };
+            const Words after_newline = newlines.before<1>();
             borders |= word_starts & ~(after_space & ~after_newline) & ~before_character(lone_symbol);
             borders |= number_starts;
             // Line breaks after symbols belong to them; what white space is left begins anew (absorb_newlines).
-            const uint64_t absorbed = newlines.here() & after_symbols;
+            const Words absorbed = newlines.here() & after_symbols;
             borders |= space_starts & ~absorbed;
             // White space ends after its last line break; what follows that divides again before its last character.
             borders |= last_spaces & ~newlines.here();
-            const uint64_t indents = spaces.here() & ~newlines.here() & after_newline;
-            newlines_after_symbols_[word] = absorbed;
-            blanks_after_newlines_[word] = indents;
-            any_absorbed_ |= absorbed;
-            any_indented_ |= indents;
+            const Words indents = spaces.here() & ~newlines.here() & after_newline;
+            store(absorbed, &newlines_after_symbols_[word]);
+            store(indents, &blanks_after_newlines_[word]);
+            any_absorbed |= absorbed;
+            any_indented |= indents;
             if constexpr (kCased) {
-                const uint64_t both_before = upper.before<1>() & lower.before<1>();
-                const uint64_t only_upper = upper.here() & ~lower.here() & first_bytes;
+                const Words both_before = upper.before<1>() & lower.before<1>();
+                const Words only_upper = upper.here() & ~lower.here() & first_bytes;
                 borders |= only_upper & lower.before<1>() & ~upper.before<1>();
                 // Upper case after a letter without case (or a mark) divides or not, depending on what is around;
                 // a mark after symbols is one of them or begins a word.
-                const uint64_t doubtful =
+                const Words doubtful =
                     (only_upper & both_before) | (in_word & ~letters.here() & first_bytes & after_symbols);
-                uncertain_[word] = doubtful;
-                has_uncertain_ |= doubtful != 0;
+                store(doubtful, &uncertain_[word]);
+                any_uncertain |= doubtful;
                 contractions = apostrophes.here() & after_word & letters.after<1>();
             } else {
                 contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after<1>();
             }
         }
         if (divides_numbers) {
-            const uint64_t in_number = numbers.here();
-            any_long_number_ |= in_number & numbers.before<1>() & numbers.before<2>() & numbers.before<3>();
-            if (!kAscii || rules_.max_digits == 1) any_long_number_ |= in_number & numbers.before<1>();
+            const Words in_number = numbers.here();
+            any_long_number |= in_number & numbers.before<1>() & numbers.before<2>() & numbers.before<3>();
+            if (!kAscii || rules_.max_digits == 1) any_long_number |= in_number & numbers.before<1>();
         }
-        if constexpr (!kCased) uncertain_[word] = 0;
-        contractions_[word] = contractions;
-        any_contraction_ |= contractions;
-        borders_[word] = borders;
+        if constexpr (!kCased) store(Words{}, &uncertain_[word]);
+        store(contractions, &contractions_[word]);
+        any_contraction |= contractions;
+        store(borders, &borders_[word]);
+    }
+    any_contraction_ = any_of(any_contraction);
+    any_absorbed_ = any_of(any_absorbed);
+    any_indented_ = any_of(any_indented);
+    any_long_number_ = any_of(any_long_number);
+    has_uncertain_ = any_of(any_uncertain) != 0;
+}
+
+FASTCOMPRESS_INLINED void BorderBits::find_by_rules() {
+    const auto find_words = [&]<BorderRules::WordRule kWordRule>() FASTCOMPRESS_INLINED_LAMBDA {
+        bitmaps_->all_ascii() ? find_local<kWordRule, true>() : find_local<kWordRule, false>();
+    };
+    switch (rules_.words) {
+        case BorderRules::kSpaceBefore: find_words.operator()<BorderRules::kSpaceBefore>(); break;
+        case BorderRules::kAnyBefore: find_words.operator()<BorderRules::kAnyBefore>(); break;
+        case BorderRules::kCasedWords: find_words.operator()<BorderRules::kCasedWords>(); break;
     }
 }
+
+#if defined(FASTCOMPRESS_AVX2)
+FASTCOMPRESS_AVX2 void BorderBits::find_by_rules_with_avx2() {
+    find_by_rules();
+}
+#endif
 
 void BorderBits::find(const ClassBitmaps& bitmaps) {
     bitmaps_ = &bitmaps;
@@ -154,17 +214,12 @@ void BorderBits::find(const ClassBitmaps& bitmaps) {
     num_words_ = (size_ + 63) / 64;
     const bool is_last = bitmaps.end() == bitmaps.text().size();
     limit_ = is_last ? size_ : size_ < 16 ? 0 : size_ - 16;  // no local rule looks further than 16 bytes
-    has_uncertain_ = false;
-    any_contraction_ = any_absorbed_ = any_indented_ = any_long_number_ = 0;
+#if defined(FASTCOMPRESS_AVX2)
+    has_avx2() ? find_by_rules_with_avx2() : find_by_rules();
+#else
+    find_by_rules();
+#endif
     borders_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end beyond the last word
-    const auto find_words = [&]<BorderRules::Words kWordRule>() {
-        bitmaps.all_ascii() ? find_local<kWordRule, true>() : find_local<kWordRule, false>();
-    };
-    switch (rules_.words) {
-        case BorderRules::kSpaceBefore: find_words.operator()<BorderRules::kSpaceBefore>(); break;
-        case BorderRules::kAnyBefore: find_words.operator()<BorderRules::kAnyBefore>(); break;
-        case BorderRules::kCasedWords: find_words.operator()<BorderRules::kCasedWords>(); break;
-    }
     if (any_contraction_) end_contractions();
     if (any_absorbed_) absorb_newlines();
     if (any_indented_) divide_spaces();

@@ -18,12 +18,12 @@ namespace fastcompress::pretokenizer {
 
 // What the patterns that borders are computed for differ in.
 struct BorderRules {
-    enum Words : uint8_t {
+    enum WordRule : uint8_t {
         kSpaceBefore,  // " ?\p{L}+", as in gpt2: one space belongs to the word, number or symbols after it
         kAnyBefore,    // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: one character that is no letter, number, CR or LF
         kCasedWords,   // the same, but words divide where upper case follows lower case, as in o200k
     };
-    Words words = kSpaceBefore;
+    WordRule words = kSpaceBefore;
     uint8_t max_digits = 0;  // numbers divide into so many digits; 0: they do not divide
     bool fold_case = false;  // contractions: (?i:'s|'t|'re|'ve|'m|'ll|'d)
 };
@@ -45,8 +45,10 @@ class BorderBits {
     size_t num_words() const { return num_words_; }
 
   private:
-    template <BorderRules::Words kWordRule, bool kAscii>
+    template <BorderRules::WordRule kWordRule, bool kAscii>
     void find_local();
+    void find_by_rules();
+    void find_by_rules_with_avx2();
     void end_contractions();
     void absorb_newlines();
     void divide_spaces();

@@ -1,8 +1,26 @@
 #include "fastcompress/pretokenizer/class_bitmaps.h"
 
+#include <utility>
+
 #include "fastcompress/pretokenizer/class_kernels.h"
 
 namespace fastcompress::pretokenizer {
+
+// The bitmaps that all patterns need and those of the family.
+template <class Visit>
+void ClassBitmaps::for_each_row(const Visit& visit) {
+    for (int row = 0; row < kUpperSetRun; ++row) visit(mutable_row(static_cast<RunClass>(row)));
+    const auto [first, last] = [&]() -> std::pair<int, int> {
+        switch (family_) {
+            case RunFamily::kCases: return {kUpperSetRun, kLowerSetRun};
+            case RunFamily::kMarks: return {kMarkedWordRun, kUnmarkedSymbolRun};
+            case RunFamily::kScripts: return {kHanKanaWordRun, kOtherPunctuationRun};
+            case RunFamily::kBasic: break;
+        }
+        return {0, -1};
+    }();
+    for (int row = first; row <= last; ++row) visit(mutable_row(static_cast<RunClass>(row)));
+}
 
 void ClassBitmaps::fill(size_t begin) {
     begin_ = begin;
@@ -12,53 +30,53 @@ void ClassBitmaps::fill(size_t begin) {
     }
     const size_t size = end_ - begin;
     const size_t num_words = (size + 63) / 64;
-    for (auto& bits : rows_) bits[0] = bits[num_words + 1] = bits[num_words + 2] = 0;
-    uint64_t any_beyond = 0;
-    for (size_t word = 0; word < num_words; ++word) {
-        const size_t offset = word * 64;
-        const uint8_t* bytes = text_.data() + begin + offset;
-        uint8_t padded[64 + 2] = {};
-        if (begin + offset + sizeof padded > text_.size()) {
-            std::copy(text_.begin() + static_cast<std::ptrdiff_t>(begin + offset), text_.end(), padded);
-            bytes = padded;
-        }
-        ByteMasks masks;
-        kClassKernels.classify_ascii(bytes, masks);
-        const uint64_t valid = size - offset < 64 ? (uint64_t{1} << (size - offset)) - 1 : ~uint64_t{0};
-        set_ascii(word, masks, valid);
-        beyond_[word] = masks.beyond & valid;
-        any_beyond |= beyond_[word];
+    // What is looked at beyond the window is zero: three words at most where four are computed at once, and one after.
+    for_each_row([&](uint64_t* bits) {
+        bits[-1] = 0;
+        std::fill_n(bits + num_words, (4 - num_words % 4) % 4 + 1, 0);
+    });
+    // The last bytes of the text are copied, so that as many may be read as there are bits.
+    const size_t num_direct = std::min(num_words, (text_.size() - begin) / 64);
+    classify_ascii(text_.data() + begin, 0, num_direct);
+    if (num_direct < num_words) {
+        uint8_t padded[64] = {};
+        std::copy(text_.begin() + static_cast<std::ptrdiff_t>(begin + 64 * num_direct), text_.end(), padded);
+        classify_ascii(padded, num_direct, 1);
     }
+    if (size % 64 != 0) {
+        const uint64_t valid = (uint64_t{1} << size % 64) - 1;
+        for_each_row([&](uint64_t* bits) { bits[num_words - 1] &= valid; });
+        beyond_[num_words - 1] &= valid;
+    }
+    uint64_t any_beyond = 0;
+    for (size_t word = 0; word < num_words; ++word) any_beyond |= beyond_[word];
     all_ascii_ = any_beyond == 0;
     if (!all_ascii_) fill_beyond_ascii(num_words);
 }
 
-// Sets the bits of 64 bytes' ASCII characters, and clears those of the others, in every bitmap in use.
-void ClassBitmaps::set_ascii(size_t word, const ByteMasks& masks, uint64_t valid) {
-    const uint64_t letter = masks.upper | masks.lower;
-    mutable_row(kLetterRun)[word] = letter & valid;
-    mutable_row(kNumberRun)[word] = masks.number & valid;
-    mutable_row(kSpaceRun)[word] = masks.space & valid;
-    mutable_row(kSymbolRun)[word] = ~(letter | masks.number | masks.space | masks.beyond) & valid;
-    mutable_row(kNewlineRun)[word] = masks.newline & valid;
-    mutable_row(kBlankRun)[word] = masks.blank & valid;
-    mutable_row(kApostrophe)[word] = masks.apostrophe & valid;
-    mutable_row(kContinuation)[word] = 0;
-    switch (family_) {
-        case RunFamily::kBasic: return;
-        case RunFamily::kCases:
-            mutable_row(kUpperSetRun)[word] = masks.upper & valid;
-            mutable_row(kLowerSetRun)[word] = masks.lower & valid;
-            return;
-        case RunFamily::kMarks:
-            mutable_row(kMarkedWordRun)[word] = letter & valid;
-            mutable_row(kUnmarkedSymbolRun)[word] = mutable_row(kSymbolRun)[word];
-            return;
-        case RunFamily::kScripts:
-            mutable_row(kHanKanaWordRun)[word] = mutable_row(kHanKanaPunctuationRun)[word] = 0;
-            mutable_row(kOtherWordRun)[word] = letter & valid;
-            mutable_row(kOtherPunctuationRun)[word] = masks.graphic & ~(letter | masks.number) & valid;
-            return;
+// Sets the bits of ASCII characters, and clears those of the others, in every bitmap in use: num_words words of them,
+// from `word` on.
+void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_words) {
+    const auto at = [&](RunClass run_class) { return mutable_row(run_class) + word; };
+    AsciiRows rows = {at(kLetterRun), at(kNumberRun),  at(kSpaceRun),  at(kSymbolRun), at(kNewlineRun),
+                      at(kBlankRun),  at(kApostrophe), &beyond_[word], nullptr,        nullptr};
+    if (family_ == RunFamily::kCases) {
+        rows.upper = at(kUpperSetRun);
+        rows.lower = at(kLowerSetRun);
+    }
+    kClassKernels.classify_ascii(bytes, num_words, rows);
+    std::fill_n(at(kContinuation), num_words, 0);
+    if (family_ == RunFamily::kMarks) {
+        std::copy_n(rows.letter, num_words, at(kMarkedWordRun));
+        std::copy_n(rows.symbol, num_words, at(kUnmarkedSymbolRun));
+    } else if (family_ == RunFamily::kScripts) {
+        std::fill_n(at(kHanKanaWordRun), num_words, 0);
+        std::fill_n(at(kHanKanaPunctuationRun), num_words, 0);
+        std::copy_n(rows.letter, num_words, at(kOtherWordRun));
+        for (size_t i = 0; i < num_words; ++i) {
+            at(kOtherPunctuationRun)[i] =
+                kClassKernels.find_graphic(bytes + 64 * i) & ~(rows.letter[i] | rows.number[i]);
+        }
     }
 }
 
@@ -73,7 +91,7 @@ void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
         LetterBits bits = carried;
         carried = {};
         if (begin_ + offset + 66 <= text_.size()) {
-            ByteMasks masks;
+            LetterMasks masks;
             kClassKernels.classify_letters(text_.data() + begin_ + offset, masks);
             // Characters of the given first bytes, spread over their bytes.
             const auto spread = [&](uint64_t first2, uint64_t first3, uint64_t& here, uint64_t& next) {

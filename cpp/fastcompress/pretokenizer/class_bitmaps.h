@@ -64,8 +64,6 @@ inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
     return false;
 }
 
-struct ByteMasks;
-
 class ClassBitmaps {
   public:
     static constexpr size_t kWindowBytes = 4096;
@@ -104,12 +102,15 @@ class ClassBitmaps {
     size_t end() const { return end_; }
     Bytes text() const { return text_; }
     bool all_ascii() const { return all_ascii_; }
-    // Bit i of word w stands for byte begin() + 64 w + i. Word -1 and the one after the last are zero.
+    // Bit i of word w stands for byte begin() + 64 w + i. Word -1 is zero, and so are the words after the last one, up to
+    // and with the next that is a multiple of four.
     const uint64_t* row(RunClass run_class) const { return rows_[run_class].data() + 1; }
 
   private:
     void fill(size_t begin);
-    void set_ascii(size_t word, const ByteMasks& masks, uint64_t valid);
+    template <class Visit>
+    void for_each_row(const Visit& visit);
+    void classify_ascii(const uint8_t* bytes, size_t word, size_t num_words);
     void fill_beyond_ascii(size_t num_words);
     struct LetterBits {
         uint64_t all = 0, upper = 0, lower = 0, continuation = 0;

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__x86_64__) || defined(_M_X64)
+#include "fastcompress/common/targets.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define FASTCOMPRESS_X86 1
 #elif defined(__aarch64__) || defined(_M_ARM64)
@@ -16,40 +18,6 @@ namespace fastcompress::pretokenizer {
 
 #if defined(FASTCOMPRESS_X86)
 
-namespace sse2 {
-using Vector = __m128i;
-constexpr size_t kSize = 16;
-inline Vector load(const uint8_t* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-}
-inline Vector splat(int byte) {
-    return _mm_set1_epi8(static_cast<char>(byte));
-}
-inline Vector subtract(Vector a, Vector b) {
-    return _mm_sub_epi8(a, b);
-}
-inline Vector equal(Vector a, Vector b) {
-    return _mm_cmpeq_epi8(a, b);
-}
-inline Vector minimum(Vector a, Vector b) {
-    return _mm_min_epu8(a, b);
-}
-inline Vector any(Vector a, Vector b) {
-    return _mm_or_si128(a, b);
-}
-inline Vector both(Vector a, Vector b) {
-    return _mm_and_si128(a, b);
-}
-inline Vector except(Vector a, Vector b) {
-    return _mm_andnot_si128(b, a);
-}
-inline uint64_t mask(Vector v) {
-    return static_cast<uint32_t>(_mm_movemask_epi8(v));
-}
-#include "fastcompress/pretokenizer/class_kernels.inc"
-}  // namespace sse2
-
-#if defined(__GNUC__)
 // What is defined up to the end of the region may use these instructions, and is called only where the machine has them.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), apply_to = function)
@@ -65,6 +33,18 @@ inline Vector load(const uint8_t* p) {
 }
 inline Vector splat(int byte) {
     return _mm256_set1_epi8(static_cast<char>(byte));
+}
+inline Vector table(const uint8_t (&bytes)[16]) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+}
+inline Vector lookup(Vector table, Vector indices) {  // by the lower four bits; 0 for what is not ASCII
+    return _mm256_shuffle_epi8(table, indices);
+}
+inline Vector high_nibbles(Vector v) {
+    return _mm256_and_si256(_mm256_srli_epi16(v, 4), splat(0x0f));
+}
+inline Vector add(Vector a, Vector b) {
+    return _mm256_add_epi8(a, b);
 }
 inline Vector subtract(Vector a, Vector b) {
     return _mm256_sub_epi8(a, b);
@@ -94,7 +74,6 @@ inline uint64_t mask(Vector v) {
 #else
 #pragma GCC pop_options
 #endif
-#endif
 
 #elif defined(FASTCOMPRESS_NEON)
 
@@ -106,6 +85,18 @@ inline Vector load(const uint8_t* p) {
 }
 inline Vector splat(int byte) {
     return vdupq_n_u8(static_cast<uint8_t>(byte));
+}
+inline Vector table(const uint8_t (&bytes)[16]) {
+    return vld1q_u8(bytes);
+}
+inline Vector lookup(Vector table, Vector indices) {
+    return vqtbl1q_u8(table, vandq_u8(indices, vdupq_n_u8(0x0f)));
+}
+inline Vector high_nibbles(Vector v) {
+    return vshrq_n_u8(v, 4);
+}
+inline Vector add(Vector a, Vector b) {
+    return vaddq_u8(a, b);
 }
 inline Vector subtract(Vector a, Vector b) {
     return vsubq_u8(a, b);
@@ -133,8 +124,9 @@ inline uint64_t mask(Vector v) {
 #include "fastcompress/pretokenizer/class_kernels.inc"
 }  // namespace neon
 
-#else
+#endif
 
+#if !defined(FASTCOMPRESS_NEON)
 namespace scalar {  // one byte at a time, as vectors of one
 using Vector = uint8_t;
 constexpr size_t kSize = 1;
@@ -143,6 +135,18 @@ inline Vector load(const uint8_t* p) {
 }
 inline Vector splat(int byte) {
     return static_cast<Vector>(byte);
+}
+inline const uint8_t* table(const uint8_t (&bytes)[16]) {
+    return bytes;
+}
+inline Vector lookup(const uint8_t* table, Vector index) {
+    return table[index & 15];
+}
+inline Vector high_nibbles(Vector v) {
+    return v >> 4;
+}
+inline Vector add(Vector a, Vector b) {
+    return static_cast<Vector>(a + b);
 }
 inline Vector subtract(Vector a, Vector b) {
     return static_cast<Vector>(a - b);
@@ -167,25 +171,19 @@ inline uint64_t mask(Vector v) {
 }
 #include "fastcompress/pretokenizer/class_kernels.inc"
 }  // namespace scalar
-
 #endif
 
 namespace {
 
 ClassKernels choose() {
-#if defined(FASTCOMPRESS_X86)
-#if defined(__GNUC__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("popcnt")) {
-        return {avx2::classify_ascii, avx2::classify_letters, avx2::list_bits};
-    }
-#endif
-    return {sse2::classify_ascii, sse2::classify_letters, sse2::list_bits};
-#elif defined(FASTCOMPRESS_NEON)
-    return {neon::classify_ascii, neon::classify_letters, neon::list_bits};
+#if defined(FASTCOMPRESS_NEON)
+    return {neon::classify_ascii, neon::find_graphic, neon::classify_letters, neon::list_bits};
 #else
-    return {scalar::classify_ascii, scalar::classify_letters, scalar::list_bits};
+#if defined(FASTCOMPRESS_X86)
+    __builtin_cpu_init();
+    if (has_avx2()) return {avx2::classify_ascii, avx2::find_graphic, avx2::classify_letters, avx2::list_bits};
+#endif
+    return {scalar::classify_ascii, scalar::find_graphic, scalar::classify_letters, scalar::list_bits};
 #endif
 }
 

@@ -6,26 +6,29 @@
 
 namespace fastcompress::pretokenizer {
 
-// Bit i of each mask says something about byte i of 64.
-struct ByteMasks {
-    // ASCII characters of a class.
-    uint64_t upper, lower, number, space, newline, blank, apostrophe;
-    uint64_t graphic;  // ! to ~: letters, numbers and what is kPunctuation
-    uint64_t beyond;   // not ASCII
-    // First bytes of well-formed characters of two and three bytes, of those ranges where the class is plain to see:
-    // letters with upper case, with lower case, and without (Lo, Lm).
+// Bitmaps of the ASCII characters of a class, bit i of word w for byte 64 w + i; `beyond` are the bytes that are not ASCII.
+struct AsciiRows {
+    uint64_t *letter, *number, *space, *symbol, *newline, *blank, *apostrophe, *beyond;
+    uint64_t *upper, *lower;  // null if they are not wanted
+};
+
+// First bytes of well-formed characters of two and three bytes, of those ranges where the class is plain to see: letters
+// with upper case, with lower case, and without (Lo, Lm). Bit i says something about byte i of 64.
+struct LetterMasks {
     uint64_t upper2, lower2, other2, other3;
-    // The same without telling the cases apart: letters2 holds upper2, lower2, other2 and more.
+    // Without telling the cases apart: letters2 holds upper2, lower2, other2 and more.
     uint64_t letters2;
 };
 
 struct ClassKernels {
-    // bytes[0, 64) may be read.
-    void (*classify_ascii)(const uint8_t* bytes, ByteMasks& masks);
-    // Fills what is beyond ASCII; bytes[0, 66) may be read.
-    void (*classify_letters)(const uint8_t* bytes, ByteMasks& masks);
-    // Writes base + i for each set bit i of `bits` in ascending order, and past them up to 64 places; returns how many.
-    size_t (*list_bits)(uint64_t bits, uint32_t base, uint32_t* out);
+    // Fills num_words words of each row from 64 num_words bytes.
+    void (*classify_ascii)(const uint8_t* bytes, size_t num_words, const AsciiRows& rows);
+    // Of 64 bytes the characters from ! to ~: letters, numbers and what is kPunctuation.
+    uint64_t (*find_graphic)(const uint8_t* bytes);
+    // bytes[0, 66) may be read.
+    void (*classify_letters)(const uint8_t* bytes, LetterMasks& masks);
+    // Writes the numbers of the set bits in [begin, end) in ascending order, and up to 64 places more; returns how many.
+    size_t (*list_bits)(const uint64_t* words, size_t begin, size_t end, uint32_t* out);
 };
 
 // Chosen once a process.

@@ -4,7 +4,7 @@
 
 namespace fastcompress::pretokenizer {
 Method method_of(Pattern pattern) {
-    using enum BorderRules::Words;
+    using enum BorderRules::WordRule;
     switch (pattern) {
         case Pattern::kGpt2: return {RunFamily::kBasic, next_gpt2, true, {kSpaceBefore, 0, false}};
         case Pattern::kCl100k: return {RunFamily::kBasic, next_cl100k, true, {kAnyBefore, 3, true}};
@@ -104,13 +104,8 @@ size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
 
 // The borders in [begin, end) are ends of pretokens.
 void PretokenFinder::copy_borders(size_t begin, size_t end) {
-    const uint64_t* words = bits_.borders();
-    for (size_t word = begin / 64; word * 64 < end; ++word) {
-        uint64_t bits = words[word];
-        if (word == begin / 64) bits &= ~uint64_t{0} << begin % 64;
-        if (end - word * 64 < 64) bits &= (uint64_t{1} << (end - word * 64)) - 1;
-        count_ += kClassKernels.list_bits(bits, static_cast<uint32_t>(word * 64), ends_.data() + count_);
-    }
+    if (begin >= end) return;
+    count_ += kClassKernels.list_bits(bits_.borders(), begin, end, ends_.data() + count_);
     if (count_ > 0) end_ = begin_ + ends_[count_ - 1];
 }
 

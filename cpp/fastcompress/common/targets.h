@@ -1,0 +1,28 @@
+// Compiling a function for a better instruction set than the build asks for, to be called where the machine has it.
+#pragma once
+
+#if defined(__GNUC__)
+// What such a function calls is compiled for it only if it ends up inside it. (A lambda takes the second one, after its
+// parameters.)
+#define FASTCOMPRESS_INLINED __attribute__((always_inline)) inline
+#define FASTCOMPRESS_INLINED_LAMBDA __attribute__((always_inline))
+#if defined(__x86_64__)
+#define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#endif
+#else
+#define FASTCOMPRESS_INLINED inline
+#define FASTCOMPRESS_INLINED_LAMBDA
+#endif
+
+namespace fastcompress {
+
+#if defined(FASTCOMPRESS_AVX2)
+// Whether functions marked FASTCOMPRESS_AVX2 may be called.
+inline bool has_avx2() {
+    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return has;
+}
+#endif
+
+}  // namespace fastcompress

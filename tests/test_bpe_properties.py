@@ -69,6 +69,20 @@ def test_batches_equal_single_calls(texts: list[str | bytes], threads: int) -> N
     assert tok.encode_batch(texts, threads, **options) == [tok.encode(t, **options) for t in texts]  # type: ignore[arg-type]
 
 
+# CPython keeps one, two or four bytes a character, by the widest of a text; batches read them where they lie.
+of_any_width = st.sampled_from([0x80, 0x100, 0x800, 0x10000, 0x110000]).flatmap(
+    lambda limit: st.text(st.characters(max_codepoint=limit - 1, exclude_categories=()), max_size=80)
+)
+
+
+@given(texts=st.lists(of_any_width, max_size=8), threads=st.integers(1, 2))
+@settings(max_examples=300, deadline=None)
+def test_batches_read_every_kind_of_str(texts: list[str], threads: int) -> None:
+    tok = trained["cl100k"]
+    clean = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
+    assert [tok.decode(ids) for ids in tok.encode_batch(texts, threads, disallowed_special=())] == clean
+
+
 @given(
     parts=st.lists(st.one_of(small_text, st.just("<|end|>")), max_size=8),
     allowed=st.booleans(),

@@ -41,22 +41,38 @@ TextView::TextView(py::handle text) : owner_(py::reinterpret_borrow<py::object>(
             data = PyUnicode_AsUTF8AndSize(owner_.ptr(), &size);
         }
         if (!data) throw py::error_already_set();
-        bytes_ = as_bytes({data, static_cast<size_t>(size)});
+        text_ = as_bytes({data, static_cast<size_t>(size)});
     } else if (PyBytes_Check(text.ptr())) {
-        bytes_ = as_bytes({PyBytes_AS_STRING(text.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(text.ptr()))});
+        text_ = as_bytes({PyBytes_AS_STRING(text.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(text.ptr()))});
     } else if (PyObject_CheckBuffer(text.ptr())) {
         buffer_ = py::reinterpret_borrow<py::buffer>(text).request();
         if (buffer_.itemsize != 1 || buffer_.ndim != 1 || (buffer_.size > 0 && buffer_.strides[0] != 1)) {
             throw py::type_error("expected contiguous bytes; convert with bytes(...)");
         }
-        bytes_ = {static_cast<const uint8_t*>(buffer_.ptr), static_cast<size_t>(buffer_.size)};
+        text_ = Bytes(static_cast<const uint8_t*>(buffer_.ptr), static_cast<size_t>(buffer_.size));
         if (!buffer_.readonly) {  // another thread could change it under our hands, and what caches learn from it
-            owner_ = to_py_bytes(bytes_);
-            bytes_ = as_bytes({PyBytes_AS_STRING(owner_.ptr()), bytes_.size()});
+            owner_ = to_py_bytes(bytes());
+            text_ = as_bytes({PyBytes_AS_STRING(owner_.ptr()), bytes().size()});
         }
     } else {
         throw py::type_error("expected str or bytes, not " + std::string(Py_TYPE(text.ptr())->tp_name));
     }
+}
+
+TextView TextView::as_stored(py::handle text) {
+    constexpr Py_ssize_t kMaxChars = 1 << 17;  // longer ones may have to be cut, and are not worth a buffer
+    PyObject* const str = text.ptr();
+    if (!PyUnicode_Check(str)) return TextView(text);
+#if PY_VERSION_HEX < 0x030c0000
+    if (PyUnicode_READY(str) != 0) throw py::error_already_set();
+#endif
+    if (PyUnicode_IS_ASCII(str) || PyUnicode_GET_LENGTH(str) > kMaxChars) return TextView(text);
+    TextView view;
+    view.owner_ = py::reinterpret_borrow<py::object>(text);
+    const auto char_bytes = static_cast<size_t>(PyUnicode_KIND(str));
+    const auto num_bytes = static_cast<size_t>(PyUnicode_GET_LENGTH(str)) * char_bytes;
+    view.text_ = {{static_cast<const uint8_t*>(PyUnicode_DATA(str)), num_bytes}, char_bytes};
+    return view;
 }
 
 }  // namespace fastcompress::bindings

@@ -11,6 +11,7 @@
 
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/status.h"
+#include "fastcompress/common/stored_text.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
 
 namespace fastcompress::bindings {
@@ -45,12 +46,17 @@ pretokenizer::Pattern parse_pattern(std::string_view name);
 class TextView {
   public:
     explicit TextView(py::handle text);
-    Bytes bytes() const { return bytes_; }
+    Bytes bytes() const { return text_.memory; }
+
+    // The same, but a short str that is not ASCII is left as it is, to become UTF-8 when it is read.
+    static TextView as_stored(py::handle text);
+    const StoredText& stored() const { return text_; }
 
   private:
+    TextView() = default;
     py::object owner_;
     py::buffer_info buffer_;
-    Bytes bytes_;
+    StoredText text_;
 };
 
 inline Bytes bytes_of(const py::bytes& bytes) {

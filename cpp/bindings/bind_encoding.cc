@@ -81,7 +81,10 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     const bpe::TextMethod method = method_of(tokenizer, allowed);
     const size_t threads = !num_threads && bytes.size() < kManyBytes ? 1 : num_threads_or_default(num_threads);
     return without_gil([&] {
-        if (threads > 1) return std::move(bpe::encode_batch(tokenizer.pool, {&bytes, 1}, threads, method).tokens);
+        if (threads > 1) {
+            const StoredText stored(bytes);
+            return std::move(bpe::encode_batch(tokenizer.pool, {&stored, 1}, threads, method).tokens);
+        }
         bpe::TokenBuffer tokens(bytes.size() / 2 + 16);
         tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) {
             uint64_t end;
@@ -102,7 +105,8 @@ py::list encode_to_list(Tokenizer& tokenizer, py::handle text, const py::bytes& 
 }
 
 // The views keep every text alive and readable while the GIL is released.
-std::vector<TextView> views_of(const py::sequence& texts) {
+template <class MakeView>
+std::vector<TextView> views_of(const py::sequence& texts, const MakeView& view_of) {
     // A list or tuple of the items: a sequence that makes its items on access would free them at once.
     const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(texts.ptr(), "expected a sequence of texts"));
     if (!items) throw py::error_already_set();
@@ -110,27 +114,23 @@ std::vector<TextView> views_of(const py::sequence& texts) {
     std::vector<TextView> views;
     views.reserve(static_cast<size_t>(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
-        views.emplace_back(PySequence_Fast_GET_ITEM(items.ptr(), i));
-        check_size(views.back().bytes());
+        views.push_back(view_of(PySequence_Fast_GET_ITEM(items.ptr(), i)));
     }
     return views;
 }
 
-std::vector<Bytes> bytes_of(const std::vector<TextView>& views) {
-    std::vector<Bytes> bytes;
-    bytes.reserve(views.size());
-    for (const TextView& view : views) bytes.push_back(view.bytes());
-    return bytes;
-}
-
 bpe::EncodedBatch encode_texts(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
                                const py::bytes& allowed) {
-    const std::vector<TextView> views = views_of(texts);
-    const std::vector<Bytes> bytes = bytes_of(views);
-    for (const Bytes text : bytes) check_size(text, tokenizer.text_encoder.max_text_bytes());
+    const std::vector<TextView> views = views_of(texts, &TextView::as_stored);
+    std::vector<StoredText> stored;
+    stored.reserve(views.size());
+    for (const TextView& view : views) {
+        check_size(view.stored().memory, tokenizer.text_encoder.max_text_bytes());
+        stored.push_back(view.stored());
+    }
     const bpe::TextMethod method = method_of(tokenizer, allowed);
     return without_gil(
-        [&] { return bpe::encode_batch(tokenizer.pool, bytes, num_threads_or_default(num_threads), method); });
+        [&] { return bpe::encode_batch(tokenizer.pool, stored, num_threads_or_default(num_threads), method); });
 }
 
 py::tuple encode_batch(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
@@ -171,7 +171,8 @@ py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequen
                                     const std::vector<py::array_t<uint64_t, py::array::c_style>>& ends, double dropout,
                                     std::optional<size_t> num_threads) {
     const bool is_custom = !tokenizer.vocabulary.custom_pattern().empty();
-    const std::vector<TextView> views = views_of(texts);
+    const std::vector<TextView> views = views_of(texts, [](py::handle text) { return TextView(text); });
+    for (const TextView& view : views) check_size(view.bytes());
     if (views.size() != seeds.size() || views.size() != begins.size() ||
         ends.size() != (is_custom ? views.size() : 0)) {
         raise(invalid_argument("as many seeds and begins as texts are needed, and as many ends for a custom pattern"));

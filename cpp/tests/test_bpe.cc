@@ -151,13 +151,13 @@ void test_batches() {
     std::mt19937 random(2);
     const std::vector<std::string> texts = random_texts(random, 3000, 400);  // enough for several threads
     const Vocabulary vocabulary = train(texts, Pattern::kCl100k, 100);
-    std::vector<Bytes> bytes;
-    for (const std::string& text : texts) bytes.push_back(as_bytes(text));
+    std::vector<StoredText> bytes;
+    for (const std::string& text : texts) bytes.emplace_back(as_bytes(text));
     EncoderPool pool(vocabulary);
     std::string long_text;  // which is cut
     for (const std::string& text : texts) long_text += text;
-    bytes.insert(bytes.begin() + 7, as_bytes(long_text));
-    bytes.insert(bytes.begin() + 7, Bytes());
+    bytes.insert(bytes.begin() + 7, StoredText(as_bytes(long_text)));
+    bytes.insert(bytes.begin() + 7, StoredText());
     TextMethod method{[](Encoder& encoder, std::span<const Bytes> parts, TokenBuffer& out, uint64_t* ends) {
         encoder.encode(parts, out, ends);
     }};
@@ -173,7 +173,7 @@ void test_batches() {
     Encoder encoder(vocabulary);
     for (size_t i = 0; i < bytes.size(); ++i) {
         TokenBuffer ids;
-        encoder.encode(bytes[i], ids);
+        encoder.encode(bytes[i].memory, ids);
         CHECK(std::ranges::equal(ids.tokens(),
                                  one.tokens.tokens().subspan(one.offsets[i], one.offsets[i + 1] - one.offsets[i])));
     }

@@ -1,8 +1,11 @@
-// SHA-256 against FIPS 180-4's examples, UTF-8 decoding against every code point and every two-byte string, byte
+// SHA-256 against FIPS 180-4's examples, UTF-8 both ways against every code point and random ones, two-byte strings, byte
 // readers, threads.
 #include <atomic>
+#include <limits>
 #include <numeric>
+#include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "check.h"
@@ -10,6 +13,7 @@
 #include "fastcompress/common/parallel.h"
 #include "fastcompress/common/sha256.h"
 #include "fastcompress/common/utf8.h"
+#include "fastcompress/common/utf8_encode.h"
 
 namespace fastcompress {
 namespace {
@@ -41,7 +45,7 @@ void test_sha256() {
     }
 }
 
-std::string encode_utf8(uint32_t c) {
+std::string utf8_of(uint32_t c) {
     const auto byte = [](uint32_t value) { return static_cast<char>(value); };
     if (c < 0x80) return {byte(c)};
     if (c < 0x800) return {byte(0xc0 | c >> 6), byte(0x80 | (c & 63))};
@@ -55,7 +59,7 @@ DecodedCodePoint decode(const std::string& text) {
 
 void test_utf8() {
     for (uint32_t c = 0; c < 0x110000; ++c) {
-        const std::string text = encode_utf8(c);
+        const std::string text = utf8_of(c);
         const DecodedCodePoint decoded = decode(text);
         const bool is_surrogate = c >= 0xd800 && c < 0xe000;
         if (decoded.value != (is_surrogate ? kInvalidCodePoint : c) ||
@@ -73,6 +77,54 @@ void test_utf8() {
     for (int lead = 0xf5; lead <= 0xff; ++lead) {
         CHECK_EQ(decode(std::string(1, static_cast<char>(lead)) + "\x80\x80\x80").length, 1u);
     }
+}
+
+// The UTF-8 of one character, surrogates replaced.
+std::string clean_utf8(uint32_t c) {
+    return utf8_of(c >= 0xd800 && c <= 0xdfff ? 0xfffd : c);
+}
+
+template <class Char>
+void check_encoding(const std::vector<Char>& chars, const std::string& expected) {
+    std::vector<uint8_t> out(4 * chars.size() + 16);
+    const size_t size = encode_utf8(chars.data(), chars.size(), out.data());
+    CHECK_EQ(as_chars(Bytes(out).first(size)), expected);
+}
+
+// Texts of every length up to some vectors' worth, of characters of every length, at random.
+template <class Char>
+void test_utf8_encoding() {
+    std::mt19937 engine(5);
+    const auto random = [&](uint32_t limit) { return static_cast<uint32_t>(engine() % limit); };
+    const uint32_t kLimits[] = {0x80, 0x100, 0x800, 0x10000, 0x110000};
+    for (int round = 0; round < 20000; ++round) {
+        std::vector<Char> chars(random(70));
+        const uint32_t rare = random(6);
+        uint32_t limit = 0x80;
+        std::string expected;
+        for (size_t i = 0; i < chars.size(); ++i) {
+            if (random(8) <= rare) limit = kLimits[random(5)];
+            uint32_t code_point = random(limit);
+            if (random(64) < rare) code_point = 0xd800 + random(0x800);
+            chars[i] = static_cast<Char>(code_point);
+            const uint32_t before = i > 0 ? chars[i - 1] : 0;
+            const uint32_t here = chars[i];
+            expected += clean_utf8(here);
+            if (here < 0xdc00 || here > 0xdfff || before < 0xd800 || before >= 0xdc00) continue;
+            expected.resize(expected.size() - 6);  // a pair
+            expected += clean_utf8(0x10000 + ((before - 0xd800) << 10) + (here - 0xdc00));
+        }
+        check_encoding(chars, expected);
+    }
+    std::vector<Char> all;
+    std::string expected;
+    for (uint32_t code_point = 0; code_point < 0x110000 && code_point <= std::numeric_limits<Char>::max();
+         ++code_point) {
+        if (code_point == 0xd800) code_point = 0xe000;  // so many surrogates would make pairs
+        all.push_back(static_cast<Char>(code_point));
+        expected += clean_utf8(code_point);
+    }
+    check_encoding(all, expected);
 }
 
 void test_reader() {
@@ -123,6 +175,9 @@ void test_parallel() {
 int main() {
     fastcompress::test_sha256();
     fastcompress::test_utf8();
+    fastcompress::test_utf8_encoding<uint8_t>();
+    fastcompress::test_utf8_encoding<uint16_t>();
+    fastcompress::test_utf8_encoding<uint32_t>();
     fastcompress::test_reader();
     fastcompress::test_parallel();
     return fastcompress::testing::report();

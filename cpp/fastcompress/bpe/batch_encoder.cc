@@ -12,21 +12,43 @@ namespace {
 // A thread with less to do is not worth starting.
 constexpr size_t kMinBytesPerThread = size_t{1} << 16;
 
-size_t total_bytes(std::span<const Bytes> texts) {
+// So much may become UTF-8 at once, a quarter of it if it is mostly ASCII: it stays in the second-level cache.
+constexpr size_t kBytesAtOnce = size_t{1} << 19;
+
+size_t total_bytes(std::span<const StoredText> texts) {
     size_t num_bytes = 0;
-    for (const Bytes text : texts) num_bytes += text.size();
+    for (const StoredText& text : texts) num_bytes += text.memory.size();
     return num_bytes;
+}
+
+void encode_texts(Encoder& encoder, std::span<const StoredText> texts, const TextMethod& method, TokenBuffer& out,
+                  uint64_t* ends) {
+    Utf8Buffer buffer;
+    for (size_t begin = 0; begin < texts.size();) {
+        size_t end = begin;
+        for (size_t num_bytes = 0; end < texts.size() && num_bytes < kBytesAtOnce; ++end) {
+            num_bytes += texts[end].max_utf8_bytes();
+        }
+        method.encode_texts(encoder, buffer.read(texts.subspan(begin, end - begin)), out, ends + begin);
+        begin = end;
+    }
 }
 
 // Texts, the long ones in parts of about `part_bytes`; text i ends with part ends[i] - 1.
 struct Parts {
-    std::vector<Bytes> parts;
+    std::vector<StoredText> parts;
     std::vector<size_t> ends;
 };
 
-Parts cut_texts(std::span<const Bytes> texts, size_t part_bytes) {
+Parts cut_texts(std::span<const StoredText> texts, size_t part_bytes) {
     Parts cut;
-    for (Bytes text : texts) {
+    for (const StoredText& stored : texts) {
+        if (stored.char_bytes != 0) {
+            cut.parts.push_back(stored);
+            cut.ends.push_back(cut.parts.size());
+            continue;
+        }
+        Bytes text = stored.memory;
         do {
             const size_t end = text.size() < 2 * part_bytes ? text.size() : pretokenizer::next_cut(text, part_bytes);
             cut.parts.push_back(text.first(end));
@@ -64,27 +86,27 @@ void EncoderPool::give_back(size_t worker, std::unique_ptr<Encoder> encoder) {
     busy_.clear(std::memory_order_release);
 }
 
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const StoredText> texts, size_t num_threads,
                           const TextMethod& method) {
     const size_t num_bytes = total_bytes(texts);
     num_threads = std::min(num_threads, 1 + num_bytes / kMinBytesPerThread);
     // Cut so that no part keeps the others waiting for long.
     const bool is_cut = method.may_cut && num_threads > 1;
     const Parts cut = is_cut ? cut_texts(texts, std::max(kMinBytesPerThread, num_bytes / (8 * num_threads))) : Parts{};
-    const std::span<const Bytes> parts = is_cut ? std::span<const Bytes>(cut.parts) : texts;
+    const std::span<const StoredText> parts = is_cut ? std::span<const StoredText>(cut.parts) : texts;
 
     num_threads = std::min(num_threads, std::max<size_t>(1, parts.size()));
     std::vector<uint64_t> ends(parts.size());  // of each part's tokens, among those of its thread
     std::vector<TokenBuffer> buffers(num_threads);
-    std::vector<size_t> begins(num_threads + 1, parts.size());           // the first part of each thread
-    const auto weight = [&](size_t i) { return parts[i].size() + 64; };  // 64: what an empty text costs, about
+    std::vector<size_t> begins(num_threads + 1, parts.size());                  // the first part of each thread
+    const auto weight = [&](size_t i) { return parts[i].memory.size() + 64; };  // 64: what an empty text costs, about
     parallel_parts(parts.size(), num_threads, weight, [&](size_t thread, size_t begin, size_t end) {
         begins[thread] = begin;
         TokenBuffer& out = buffers[thread];
-        out.reserve(total_bytes(parts.subspan(begin, end - begin)) / 2 + 16);  // what is not needed is never touched
-        pool.with_encoder(thread, [&](Encoder& encoder) {
-            method.encode_texts(encoder, parts.subspan(begin, end - begin), out, ends.data() + begin);
-        });
+        const std::span<const StoredText> own = parts.subspan(begin, end - begin);
+        out.reserve(total_bytes(own) / 2 + 16);  // what is not needed is never touched
+        pool.with_encoder(thread,
+                          [&](Encoder& encoder) { encode_texts(encoder, own, method, out, ends.data() + begin); });
     });
 
     EncodedBatch batch;

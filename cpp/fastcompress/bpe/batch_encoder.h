@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fastcompress/bpe/encoder.h"
+#include "fastcompress/common/stored_text.h"
 
 namespace fastcompress::bpe {
 
@@ -55,8 +56,8 @@ struct TextMethod {
     bool may_cut = false;
 };
 
-// On up to num_threads threads; their number changes nothing. O(bytes).
-EncodedBatch encode_batch(EncoderPool& pool, std::span<const Bytes> texts, size_t num_threads,
+// On up to num_threads threads; their number changes nothing. A text that is not UTF-8 is never cut. O(bytes).
+EncodedBatch encode_batch(EncoderPool& pool, std::span<const StoredText> texts, size_t num_threads,
                           const TextMethod& method);
 
 }  // namespace fastcompress::bpe

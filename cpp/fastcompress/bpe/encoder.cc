@@ -144,6 +144,7 @@ void Encoder::emit_inline(TokenBuffer& out) {
         tokens += num_ids;
         if (num_ids > 0) [[likely]]
             continue;
+        cache_.prefetch_beside(batch.sets[i]);
         batch.others[num_others++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - begin), nullptr};
     }
     const auto num_ids = static_cast<size_t>(tokens - begin);

@@ -28,7 +28,7 @@ py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pre
     const Bytes bytes = bindings::bytes_of(pretoken);
     check_size(bytes);
     return to_token_array(without_gil([&] {
-        bpe::TokenBuffer tokens(bytes.size() / 2 + 16);
+        bpe::TokenBuffer tokens(bpe::expected_ids(bytes.size()));
         if (!bytes.empty()) {
             tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) { encoder.encode_by_merges(bytes, tokens); });
         }
@@ -85,7 +85,7 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
             const StoredText stored(bytes);
             return std::move(bpe::encode_batch(tokenizer.pool, {&stored, 1}, threads, method).tokens);
         }
-        bpe::TokenBuffer tokens(bytes.size() / 2 + 16);
+        bpe::TokenBuffer tokens(bpe::expected_ids(bytes.size()));
         tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) {
             uint64_t end;
             method.encode_texts(encoder, {&bytes, 1}, tokens, &end);
@@ -224,7 +224,7 @@ py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, con
             throw py::value_error("ends must ascend in the text");
     }
     return to_token_array(without_gil([&] {
-        bpe::TokenBuffer tokens(view.bytes().size() / 2 + 16);
+        bpe::TokenBuffer tokens(bpe::expected_ids(view.bytes().size()));
         tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) {
             uint64_t from = 0;
             for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {

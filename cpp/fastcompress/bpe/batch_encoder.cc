@@ -104,7 +104,7 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const StoredText> texts, 
         begins[thread] = begin;
         TokenBuffer& out = buffers[thread];
         const std::span<const StoredText> own = parts.subspan(begin, end - begin);
-        out.reserve(total_bytes(own) / 2 + 16);  // what is not needed is never touched
+        out.reserve(expected_ids(total_bytes(own)));
         pool.with_encoder(thread,
                           [&](Encoder& encoder) { encode_texts(encoder, own, method, out, ends.data() + begin); });
     });

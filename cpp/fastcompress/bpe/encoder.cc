@@ -81,7 +81,7 @@ void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text
     for (size_t first = 0; first < ends.size(); first += Batch::kMaxSize) {
         batch_.ends = ends.subspan(first, std::min(Batch::kMaxSize, ends.size() - first));
         prepare(text.size() - found.begin());
-        emit_inline(out);
+        cache_.is_narrow() ? emit_inline<true>(out) : emit_inline<false>(out);
         batch_.first_begin = batch_.ends.back();
     }
 }
@@ -133,6 +133,7 @@ void Encoder::prepare(size_t num_bytes) {
 }
 
 // Second phase: copy the ids that stand in the cache's entries themselves.
+template <bool kNarrow>
 void Encoder::emit_inline(TokenBuffer& out) {
     Batch& batch = batch_;
     const size_t count = batch.ends.size();
@@ -140,7 +141,7 @@ void Encoder::emit_inline(TokenBuffer& out) {
     TokenId* tokens = begin;
     size_t num_others = 0;
     for (size_t i = 0; i < count; ++i) {
-        const size_t num_ids = PretokenCache::copy_inline_ids(batch.sets[i], batch.keys[i], tokens);
+        const size_t num_ids = PretokenCache::copy_inline_ids<kNarrow>(batch.sets[i], batch.keys[i], tokens);
         tokens += num_ids;
         if (num_ids > 0) [[likely]]
             continue;

@@ -29,7 +29,11 @@ inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
 class Encoder {
   public:
     explicit Encoder(const Vocabulary& vocabulary)
-        : vocabulary_(vocabulary), lanes_(vocabulary), wide_lanes_(vocabulary), long_(vocabulary) {}
+        : vocabulary_(vocabulary),
+          cache_(vocabulary.size()),
+          lanes_(vocabulary),
+          wide_lanes_(vocabulary),
+          long_(vocabulary) {}
 
     // Appends the ids of a text to `out`. Text that looks like a special token is ordinary text. text.size() <=
     // kMaxTextBytes.
@@ -71,6 +75,7 @@ class Encoder {
     };
     void prepare(size_t num_bytes);
     uint32_t prepare_readable(size_t count);
+    template <bool kNarrow>
     void emit_inline(TokenBuffer& out);
     void put_in_others(size_t num_others, size_t num_inline, TokenBuffer& out);
     // An unknown pretoken, or the end of a text.

@@ -2,8 +2,8 @@
 //
 // Text repeats itself: of the pretokens of 20 MB of English 97 % were seen before. A pretoken of up to 15 bytes is its
 // own key (ShortKey), so that comparing is exact and needs no other memory; a longer one has a hash for a key, and its
-// bytes are compared too. An entry holds up to four ids. More of them, and the bytes of long pretokens, lie in an
-// arena; when that is full everything in it is forgotten at once, by counting the generations.
+// bytes are compared too. An entry holds up to four ids, or eight if 16 bits hold every id. More of them, and the bytes of
+// long pretokens, lie in an arena; when that is full everything in it is forgotten at once, by counting the generations.
 //
 // An entry whose set is full goes to the set beside, where it takes a little longer to find; if that is full too, it
 // pushes the older of its own set out. So the first pretokens of a text, which tend to be its most frequent ones, stay
@@ -28,17 +28,22 @@ namespace fastcompress::bpe {
 
 class PretokenCache {
   public:
-    static constexpr size_t kMaxInlineIds = 4;
+    static constexpr size_t kMaxInlineIds = 8;
     // Longer ones are seldom seen again, and would crowd out many others.
     static constexpr size_t kMaxBytes = 256;
     static constexpr int kCountBits = 4;
     static_assert(kMaxInlineIds < size_t{1} << kCountBits);
 
-    // The upper four bits of key.high say how many ids stand in `ids`. If none do, ids[0] is where their record begins in
-    // the arena, ids[1] the arena's generation then, ids[2] their number, and ids[3] whether they are only expected.
+    // Ids are below num_ids.
+    explicit PretokenCache(size_t num_ids) : is_narrow_(num_ids <= size_t{1} << 16) {}
+    bool is_narrow() const { return is_narrow_; }
+
+    // The upper four bits of key.high say how many ids stand in `ids`, in 16 bits each in a narrow cache. If none do, ids[0]
+    // is where their record begins in the arena, ids[1] the arena's generation then, ids[2] their number, and ids[3] whether
+    // they are only expected.
     struct Entry {
         ShortKey key;
-        uint32_t ids[kMaxInlineIds];
+        uint32_t ids[4];
         bool is(ShortKey other) const { return ((key.high ^ other.high) << kCountBits | (key.low ^ other.low)) == 0; }
         bool is_empty() const { return key.high == 0; }
         ShortKey pretoken_key() const { return {key.low, key.high << kCountBits >> kCountBits}; }
@@ -64,13 +69,14 @@ class PretokenCache {
         return {reinterpret_cast<uint8_t*>(&sets_[0]), 64 - std::countr_zero(sets_.size() * sizeof(Set))};
     }
     Set* prefetch(ShortKey key) const { return finder().prefetch(key); }
-    // The quick look-up: writes kMaxInlineIds ids, of which as many are those of the key as it returns. 0: it may be
+    // The quick look-up: writes kMaxInlineIds ids (four if not kNarrow), of which as many are those of the key as it returns. 0: it may be
     // known all the same, see find(). Which of a set's entries it is nobody can predict, so there is no branch: the second
     // one if the first eight bytes are its. And the count is what the comparison leaves over.
+    template <bool kNarrow>
     static size_t copy_inline_ids(const Set* set, ShortKey key, TokenId* out) {
         const Entry& entry = set->entries[set->entries[1].key.low == key.low];
         const uint64_t difference = entry.key.high ^ key.high;
-        std::memcpy(out, entry.ids, sizeof entry.ids);
+        copy<kNarrow>(entry, out);
         const bool is_same = (difference << kCountBits | (entry.key.low ^ key.low)) == 0;
         return is_same ? difference >> (64 - kCountBits) : 0;
     }
@@ -89,7 +95,8 @@ class PretokenCache {
     // Appends the ids of a pretoken; false if they are forgotten, only expected, or if they are another long pretoken's.
     bool append_ids(const Entry& entry, Bytes pretoken, TokenBuffer& out) const {
         if (entry.num_inline() > 0) [[unlikely]] {
-            std::memcpy(out.reserve(kMaxInlineIds), entry.ids, sizeof entry.ids);
+            TokenId* ids = out.reserve(kMaxInlineIds);
+            is_narrow_ ? copy<true>(entry, ids) : copy<false>(entry, ids);
             out.commit(entry.num_inline());
             return true;
         }
@@ -122,9 +129,15 @@ class PretokenCache {
     void insert(Set* set, ShortKey key, Bytes pretoken, std::span<const TokenId> ids) {
         Entry entry{key, {}};
         const bool is_long = pretoken.size() > ShortKey::kMaxBytes;
-        if (ids.size() <= kMaxInlineIds && !is_long) {
+        if (ids.size() <= (is_narrow_ ? kMaxInlineIds : kMaxInlineIds / 2) && !is_long) {
             entry.key.high |= uint64_t{ids.size()} << (64 - kCountBits);
-            for (size_t i = 0; i < ids.size(); ++i) entry.ids[i] = ids[i];
+            for (size_t i = 0; i < ids.size(); ++i) {
+                if (is_narrow_) {
+                    entry.ids[i / 2] |= ids[i] << 16 * (i % 2);
+                } else {
+                    entry.ids[i] = ids[i];
+                }
+            }
         } else {
             entry.ids[0] = add_record(is_long ? pretoken : Bytes(), ids);
             entry.ids[1] = generation_;
@@ -142,6 +155,17 @@ class PretokenCache {
     }
 
   private:
+    template <bool kNarrow>
+    static void copy(const Entry& entry, TokenId* out) {
+        if constexpr (kNarrow) {
+            uint16_t ids[kMaxInlineIds];
+            std::memcpy(ids, entry.ids, sizeof ids);
+            for (size_t i = 0; i < kMaxInlineIds; ++i) out[i] = ids[i];
+        } else {
+            std::memcpy(out, entry.ids, sizeof entry.ids);
+        }
+    }
+
     static constexpr size_t kFewestSets = size_t{1} << 11;
     static constexpr size_t kMostSets = size_t{1} << 19;
     static constexpr size_t kWordsOfLine = 16;
@@ -220,6 +244,7 @@ class PretokenCache {
         return static_cast<uint32_t>(begin);
     }
 
+    bool is_narrow_;
     HugeArray<Set> sets_{kFewestSets};
     size_t num_inserted_ = 0;
     HugeArray<uint32_t> arena_{0};

@@ -103,10 +103,18 @@ void Encoder::prepare(size_t num_bytes) {
     }
     static_assert(std::has_single_bit(ShortKey::kMaxBytes + 1));
     if (sizes <= ShortKey::kMaxBytes) return;
+    // Which ones are long nobody can predict, so they are listed without a branch.
+    std::array<uint8_t, Batch::kMaxSize + 1> long_ones;
+    size_t num_long = 0;
+    uint32_t begin = batch.first_begin;
     for (size_t i = 0; i < ends.size(); ++i) {
-        const Bytes pretoken = batch.pretoken(i);
-        if (pretoken.size() <= ShortKey::kMaxBytes) continue;
-        batch.keys[i] = ShortKey::of_long(pretoken);
+        long_ones[num_long] = static_cast<uint8_t>(i);
+        num_long += ends[i] - begin > ShortKey::kMaxBytes;
+        begin = ends[i];
+    }
+    for (size_t k = 0; k < num_long; ++k) {
+        const size_t i = long_ones[k];
+        batch.keys[i] = ShortKey::of_long(batch.pretoken(i));
         batch.sets[i] = cache_.prefetch(batch.keys[i]);
     }
 }

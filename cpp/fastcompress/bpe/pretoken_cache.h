@@ -69,9 +69,9 @@ class PretokenCache {
         return {reinterpret_cast<uint8_t*>(&sets_[0]), 64 - std::countr_zero(sets_.size() * sizeof(Set))};
     }
     Set* prefetch(ShortKey key) const { return finder().prefetch(key); }
-    // The quick look-up: writes kMaxInlineIds ids (four if not kNarrow), of which as many are those of the key as it returns. 0: it may be
-    // known all the same, see find(). Which of a set's entries it is nobody can predict, so there is no branch: the second
-    // one if the first eight bytes are its. And the count is what the comparison leaves over.
+    // The quick look-up: writes kMaxInlineIds ids, four if not kNarrow, of which as many are those of the key as it
+    // returns. 0: it may be known all the same, see find(). Which of a set's entries it is nobody can predict, so there is
+    // no branch: the second one if the first eight bytes are its. And the count is what the comparison leaves over.
     template <bool kNarrow>
     static size_t copy_inline_ids(const Set* set, ShortKey key, TokenId* out) {
         const Entry& entry = set->entries[set->entries[1].key.low == key.low];
@@ -118,7 +118,8 @@ class PretokenCache {
         }
     }
 
-    // Notes that the ids of a pretoken of at most kMaxBytes bytes, not known so far, will be inserted. False if that is noted already.
+    // Notes that the ids of a pretoken of at most kMaxBytes bytes, not known so far, will be inserted. False if that is
+    // noted already.
     bool expect(Set* set, ShortKey key) {
         const Entry* known = find(set, key);
         if (known != nullptr && known->num_inline() == 0 && known->ids[3] != 0) return false;

@@ -102,11 +102,12 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const StoredText> texts, 
     const auto weight = [&](size_t i) { return parts[i].memory.size() + 64; };  // 64: what an empty text costs, about
     parallel_parts(parts.size(), num_threads, weight, [&](size_t thread, size_t begin, size_t end) {
         begins[thread] = begin;
-        TokenBuffer& out = buffers[thread];
-        const std::span<const StoredText> own = parts.subspan(begin, end - begin);
-        out.reserve(expected_ids(total_bytes(own)));
-        pool.with_encoder(thread,
-                          [&](Encoder& encoder) { encode_texts(encoder, own, method, out, ends.data() + begin); });
+        // Not among the other threads' from the beginning: they would share a cache line.
+        TokenBuffer out(expected_ids(total_bytes(parts.subspan(begin, end - begin))));
+        pool.with_encoder(thread, [&](Encoder& encoder) {
+            encode_texts(encoder, parts.subspan(begin, end - begin), method, out, ends.data() + begin);
+        });
+        buffers[thread] = std::move(out);
     });
 
     EncodedBatch batch;

@@ -33,10 +33,10 @@ FASTCOMPRESS_INLINED Words load(const uint64_t* words) {
     std::memcpy(&loaded, words, sizeof loaded);
     return loaded;
 }
-FASTCOMPRESS_INLINED void store(Words words, uint64_t* out) {
+FASTCOMPRESS_INLINED void store(const Words& words, uint64_t* out) {
     std::memcpy(out, &words, sizeof words);
 }
-FASTCOMPRESS_INLINED uint64_t any_of(Words words) {
+FASTCOMPRESS_INLINED uint64_t any_of(const Words& words) {
     uint64_t separate[kWordsAtOnce];
     store(words, separate);
     uint64_t any = 0;

@@ -257,6 +257,33 @@ def test_memory_stays_flat(text: str, num_rounds: int, max_megabytes: int, tok: 
     assert grown < max_megabytes * 1000
 
 
+LONG_PRETOKENS = """
+import os, random, sys
+from fastcompress import BPE
+tok = BPE.load(sys.argv[1])
+def resident_bytes():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+letters = random.Random(1).randbytes(8_000_000).hex().translate(str.maketrans("0123456789", "ghijklmnop"))
+empty = [""] * 1_000_000
+tok.encode_to_numpy(letters[: 1 << 20])
+begin = resident_bytes()
+tok.encode_to_numpy(letters)
+tok.encode_batch_to_numpy(empty, 1)
+print(resident_bytes() - begin)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
+def test_nothing_stays_of_a_long_pretoken_or_many_texts(tok: BPE, tmp_path: Path) -> None:
+    """The ids of 16 million letters, and a million texts' places, would be some 60 MB each."""
+    path = tmp_path / "tok.bpe"
+    tok.save(path)
+    command = [sys.executable, "-c", LONG_PRETOKENS, str(path)]
+    alone = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}  # glibc keeps freed memory for itself otherwise
+    grown = int(subprocess.run(command, capture_output=True, text=True, check=True, env=alone).stdout)
+    assert grown < 24_000_000
+
+
 def test_forgetting_changes_nothing(tok: BPE) -> None:
     """More words than the caches hold, again and again."""
     draw = random.Random(5)

@@ -59,17 +59,20 @@ void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* e
     num_unknown_ = 0;
     unit_begin_ = out.size();
     size_t num_bytes = 0;
+    const auto add_to_unit = [&](size_t count) {
+        num_bytes += count;
+        if (num_bytes < kUnitBytes) return;
+        ends = settle(out, ends);
+        num_bytes = 0;
+    };
     for (const Bytes text : texts) {
         pretokenizer::PretokenFinder finder(vocabulary_.pattern(), text);
         while (finder.next()) {
             encode_found(finder, text, out);
-            num_bytes += finder.end() - finder.begin();
-            if (num_bytes >= kUnitBytes) {
-                ends = settle(out, ends);
-                num_bytes = 0;
-            }
+            add_to_unit(finder.end() - finder.begin());
         }
         places_.push_back({.offset = out.size() - unit_begin_});
+        add_to_unit(sizeof(Place));  // so that units of short texts, or empty ones, end, too
     }
     settle(out, ends);
 }
@@ -224,31 +227,31 @@ uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
     return ends;
 }
 
-// Finds the ids of the unknown pretokens, all of them at once: there is more to do while memory is waited for. If one
-// occurs several times in the unit, the first one is learned.
+// Finds the ids of the unknown pretokens that lanes can merge, all of them at once: there is more to do while memory is
+// waited for. If one occurs several times in the unit, the first one is learned.
 void Encoder::learn() {
     first_.clear();
     for (Place& place : places_) {
-        if (place.is_end()) continue;
-        if (place.pretoken.size() <= PretokenCache::kMaxBytes && !cache_.expect(place.set, place.key)) continue;
+        if (place.is_end() || place.pretoken.size() > kMaxWideLaneBytes) continue;
+        if (!cache_.expect(place.set, place.key)) continue;
         if (place.pretoken.size() <= ShortKey::kMaxBytes) vocabulary_.prefetch_whole_pretoken(place.key);
         first_.push_back(&place);
     }
     learned_.clear();
     const auto remember = [&](Place& place, std::span<const TokenId> ids) {
-        if (place.pretoken.size() <= PretokenCache::kMaxBytes) cache_.insert(place.set, place.key, place.pretoken, ids);
+        cache_.insert(place.set, place.key, place.pretoken, ids);
         place.learned = static_cast<uint32_t>(learned_.size());
         place.num_learned = static_cast<uint32_t>(ids.size());
         learned_.append(ids);
     };
-    for (auto& places : to_merge_) places.clear();
+    to_merge_.clear();
+    to_merge_wide_.clear();
     for (Place* place : first_) {
         const TokenId whole = find_whole(place->pretoken, place->key);
-        const size_t size = place->pretoken.size();
         if (whole != kNoToken) {
             remember(*place, {&whole, 1});
         } else {
-            to_merge_[size <= kMaxLaneBytes ? 0 : size <= kMaxWideLaneBytes ? 1 : 2].push_back(place);
+            (place->pretoken.size() <= kMaxLaneBytes ? to_merge_ : to_merge_wide_).push_back(place);
         }
     }
     const auto merge = [&](auto& lanes, const std::vector<Place*>& places) {
@@ -256,13 +259,8 @@ void Encoder::learn() {
             places.size(), [&](size_t i) { return places[i]->pretoken; },
             [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) { remember(*places[i], ids); });
     };
-    merge(lanes_, to_merge_[0]);
-    merge(wide_lanes_, to_merge_[1]);
-    for (Place* place : to_merge_[2]) {
-        long_ids_.clear();
-        long_.merge(place->pretoken, long_ids_);
-        remember(*place, long_ids_.tokens());
-    }
+    merge(lanes_, to_merge_);
+    merge(wide_lanes_, to_merge_wide_);
     learned_.reserve(kFewIds);  // which may be read beyond the last ones
 }
 

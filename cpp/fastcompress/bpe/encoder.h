@@ -106,8 +106,8 @@ class Encoder {
     size_t num_unknown_ = 0;     // of them
     size_t unit_begin_ = 0;      // its first id in the output
     std::vector<Place*> first_;
-    std::array<std::vector<Place*>, 3> to_merge_;  // by who does it
-    TokenBuffer learned_, known_, long_ids_;
+    std::vector<Place*> to_merge_, to_merge_wide_;
+    TokenBuffer learned_, known_;
     LongMerger long_;
 };
 

@@ -34,12 +34,6 @@ bool is_repetitive(Bytes text) {
 
 void LongMerger::merge(Bytes pretoken, TokenBuffer& out) {
     if (!windows_) windows_ = std::make_unique<Windows>(vocabulary_);
-    if (pretoken.size() <= Windows::kBytes) {
-        windows_->lanes.merge(
-            1, [&](size_t) { return pretoken; },
-            [&](size_t, std::span<const TokenId> ids, std::span<const uint8_t>) { out.append(ids); });
-        return;
-    }
     text_ = pretoken;
     done_.ids.clear();
     done_.ends.clear();

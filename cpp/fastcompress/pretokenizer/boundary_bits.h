@@ -42,7 +42,6 @@ class BorderBits {
     bool has_uncertain() const { return has_uncertain_; }
     // From this offset on, borders depend on text past the window. It is the window's size if the text ends there.
     size_t limit() const { return limit_; }
-    size_t num_words() const { return num_words_; }
 
   private:
     template <BorderRules::WordRule kWordRule, bool kAscii>

@@ -76,7 +76,7 @@ std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
         busy_.clear(std::memory_order_release);
     }
     if (!encoder) encoder = std::make_unique<Encoder>(vocabulary_);
-    if (is_first) encoder->fill_cache_with_tokens();
+    if (is_first) encoder->prepare_for_much();
     return encoder;
 }
 

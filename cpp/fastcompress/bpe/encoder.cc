@@ -12,24 +12,26 @@ constexpr size_t kFewIds = 8;
 
 }  // namespace
 
-// The tokens themselves are the pretokens to expect: with them in the cache, the first text finds most of what it meets.
-// (Half of the distinct pretokens of 5 MB of English are tokens, and 94 of a hundred that occur.)
-void Encoder::fill_cache_with_tokens() {
-    if (std::exchange(has_tokens_in_cache_, true)) return;
+// The first tokens of a vocabulary are the most frequent ones: to put them in side by side costs less than to find one
+// after the other as text comes.
+void Encoder::prepare_for_much() {
+    constexpr size_t kUsualEntries = size_t{1} << 18;
+    constexpr TokenId kNumSeeds = 1 << 15;
+    constexpr size_t kAhead = 16;
+    if (std::exchange(is_prepared_, true)) return;
+    cache_.make_room_for(kUsualEntries);
     struct Seed {
         ShortKey key;
         PretokenCache::Set* set;
     };
-    constexpr size_t kAhead = 16;
     std::array<Seed, kAhead> seeds;
-    cache_.make_room_for(8 * vocabulary_.size());
     size_t num_seeds = 0;
     const auto insert = [&](size_t i) {
         const Seed& seed = seeds[i % kAhead];
         const TokenId whole = vocabulary_.whole_pretoken(seed.key);
         if (whole != kNoToken) cache_.insert(seed.set, seed.key, {}, {&whole, 1});
     };
-    for (TokenId id = 0; id < vocabulary_.size(); ++id) {
+    for (TokenId id = 0; id < std::min<size_t>(kNumSeeds, vocabulary_.size()); ++id) {
         const Bytes bytes = vocabulary_.token_bytes(id);
         if (bytes.empty() || bytes.size() > ShortKey::kMaxBytes || !vocabulary_.is_ordinary(id)) continue;
         if (num_seeds >= kAhead) insert(num_seeds - kAhead);
@@ -49,11 +51,11 @@ void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* e
     // So much is settled at once: enough for the unknown pretokens of it to keep all lanes busy, and little enough for its
     // ids to stay in the cache.
     constexpr size_t kUnitBytes = size_t{1} << 16;
-    // Less text than this takes less time than to fill the cache.
+    // So much text has enough pretokens for the cache to be made large at once instead of by and by.
     constexpr size_t kManyBytes = size_t{1} << 19;
-    if (!has_tokens_in_cache_) {
+    if (!is_prepared_) {
         for (const Bytes text : texts) num_bytes_seen_ += text.size();
-        if (num_bytes_seen_ >= kManyBytes) fill_cache_with_tokens();
+        if (num_bytes_seen_ >= kManyBytes) prepare_for_much();
     }
     places_.clear();
     num_unknown_ = 0;
@@ -157,7 +159,7 @@ void Encoder::emit_inline(TokenBuffer& out) {
         if (num_ids > 0) [[likely]]
             continue;
         cache_.prefetch_beside(batch.sets[i]);
-        batch.others[num_others++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - begin), nullptr};
+        batch.others[num_others++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - begin), nullptr, false};
     }
     const auto num_ids = static_cast<size_t>(tokens - begin);
     if (num_others > 0) return put_in_others(num_others, num_ids, out);
@@ -171,24 +173,42 @@ void Encoder::put_in_others(size_t num_others, size_t num_inline, TokenBuffer& o
     const std::span<Batch::Other> others(batch.others.data(), num_others);
     for (Batch::Other& other : others) {
         other.entry = cache_.find(batch.sets[other.index], batch.keys[other.index]);
-        if (other.entry != nullptr) cache_.prefetch_ids(*other.entry);
+        if (other.entry != nullptr) {
+            cache_.prefetch_ids(*other.entry);
+        } else {
+            other.may_be_token = vocabulary_.may_be_whole_pretoken(batch.keys[other.index]);
+            if (other.may_be_token) vocabulary_.prefetch_whole_pretoken(batch.keys[other.index]);
+        }
     }
     std::array<TokenId, Batch::kMaxSize * PretokenCache::kMaxInlineIds + kManyIds> rest;
     size_t done = others.front().offset;  // of the inline ids
     std::memcpy(rest.data(), out.reserve(num_inline) + done, (num_inline - done) * sizeof(TokenId));
     const TokenId* next = rest.data();
     out.commit(done);
+    size_t num_new = 0;
     for (const Batch::Other& other : others) {
         out.append_wide<kManyIds>({next, other.offset - done});
         next += other.offset - done;
         done = other.offset;
         const Bytes pretoken = batch.pretoken(other.index);
+        if (other.may_be_token) {
+            const TokenId whole = vocabulary_.whole_pretoken(batch.keys[other.index]);
+            if (whole != kNoToken) {
+                out.append({&whole, 1});
+                others[num_new++] = {other.index, whole, nullptr, true};
+                continue;
+            }
+        }
         if (other.entry == nullptr || !cache_.append_ids(*other.entry, pretoken, out)) {
             places_.push_back({pretoken, batch.keys[other.index], batch.sets[other.index], out.size() - unit_begin_});
             ++num_unknown_;
         }
     }
     out.append_wide<kManyIds>({next, num_inline - done});
+    // Not before: entries move, and `others` points to some.
+    for (size_t k = 0; k < num_new; ++k) {
+        cache_.insert(batch.sets[others[k].index], batch.keys[others[k].index], {}, {&others[k].offset, 1});
+    }
 }
 
 // Third phase: the ids of unknown pretokens are put in where they were left out of the unit. Writes where its texts end,
@@ -219,8 +239,8 @@ uint64_t* Encoder::settle(TokenBuffer& out, uint64_t* ends) {
             }
         }
         out.append_wide<kManyIds>({next, known_.size() - (done - first)});
-        cache_.grow_if_crowded();
     }
+    cache_.grow_if_crowded();
     places_.clear();
     num_unknown_ = 0;
     unit_begin_ = out.size();
@@ -234,7 +254,6 @@ void Encoder::learn() {
     for (Place& place : places_) {
         if (place.is_end() || place.pretoken.size() > kMaxWideLaneBytes) continue;
         if (!cache_.expect(place.set, place.key)) continue;
-        if (place.pretoken.size() <= ShortKey::kMaxBytes) vocabulary_.prefetch_whole_pretoken(place.key);
         first_.push_back(&place);
     }
     learned_.clear();
@@ -247,7 +266,8 @@ void Encoder::learn() {
     to_merge_.clear();
     to_merge_wide_.clear();
     for (Place* place : first_) {
-        const TokenId whole = find_whole(place->pretoken, place->key);
+        const TokenId whole =
+            place->pretoken.size() > ShortKey::kMaxBytes ? vocabulary_.whole_pretoken(place->pretoken) : kNoToken;
         if (whole != kNoToken) {
             remember(*place, {&whole, 1});
         } else {

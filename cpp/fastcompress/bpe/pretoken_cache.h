@@ -66,7 +66,7 @@ class PretokenCache {
         }
     };
     Finder finder() const {
-        return {reinterpret_cast<uint8_t*>(&sets_[0]), 64 - std::countr_zero(sets_.size() * sizeof(Set))};
+        return {reinterpret_cast<uint8_t*>(&sets_[0]), 64 - std::countr_zero(num_sets_ * sizeof(Set))};
     }
     Set* prefetch(ShortKey key) const { return finder().prefetch(key); }
     // The quick look-up: writes kMaxInlineIds ids, four if not kNarrow, of which as many are those of the key as it
@@ -148,11 +148,11 @@ class PretokenCache {
     }
     // Makes room if much was inserted, or for so many entries. Sets that prefetch() gave are not valid afterwards.
     void grow_if_crowded() {
-        if (num_inserted_ >= sets_.size() / 2 && sets_.size() < kMostSets) grow(std::min(4 * sets_.size(), kMostSets));
+        if (num_inserted_ >= num_sets_ / 2 && num_sets_ < kMostSets) grow(2 * num_sets_);
     }
     void make_room_for(size_t num_entries) {
         const size_t wanted = std::min(std::bit_ceil(num_entries), kMostSets);
-        if (wanted > sets_.size()) grow(wanted);
+        if (wanted > num_sets_) grow(wanted);
     }
 
   private:
@@ -168,16 +168,29 @@ class PretokenCache {
     }
 
     static constexpr size_t kFewestSets = size_t{1} << 11;
+    static constexpr size_t kFewSets = size_t{1} << 13;  // what there is room for before the large table is made
     static constexpr size_t kMostSets = size_t{1} << 19;
     static constexpr size_t kWordsOfLine = 16;
     static constexpr size_t kReadable = 8;                     // words of the arena past what is asked for
     static constexpr size_t kMaxArenaWords = size_t{1} << 23;  // 32 MiB
 
+    // In place, from the end: what two sets side by side held goes to the `factor` times as many sets that begin `factor`
+    // times as far from the beginning.
     void grow(size_t num_sets) {
-        const HugeArray<Set> old = std::exchange(sets_, HugeArray<Set>(num_sets));
-        for (size_t i = 0; i < old.size(); ++i) {
-            for (const Entry* entry : {&old[i].entries[1], &old[i].entries[0]}) {
-                if (!entry->is_empty()) push(*prefetch(entry->pretoken_key()), *entry);
+        if (num_sets > sets_.size()) {
+            const HugeArray<Set> few = std::exchange(sets_, HugeArray<Set>(kMostSets));
+            std::memcpy(&sets_[0], &few[0], num_sets_ * sizeof(Set));
+        }
+        const size_t old_num_sets = std::exchange(num_sets_, num_sets);
+        const size_t factor = num_sets / old_num_sets;
+        for (size_t i = old_num_sets; i > 0;) {
+            i -= 2;
+            const Set pair[2] = {sets_[i], sets_[i + 1]};
+            for (size_t k = i * factor; k < std::min((i + 2) * factor, old_num_sets); ++k) sets_[k] = Set{};
+            for (const Set& set : pair) {
+                for (const Entry* entry : {&set.entries[1], &set.entries[0]}) {
+                    if (!entry->is_empty()) push(*prefetch(entry->pretoken_key()), *entry);
+                }
             }
         }
     }
@@ -246,7 +259,8 @@ class PretokenCache {
     }
 
     bool is_narrow_;
-    HugeArray<Set> sets_{kFewestSets};
+    HugeArray<Set> sets_{kFewSets};
+    size_t num_sets_ = kFewestSets;
     size_t num_inserted_ = 0;
     HugeArray<uint32_t> arena_{0};
     size_t arena_used_ = 0;

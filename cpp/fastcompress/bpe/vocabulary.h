@@ -96,7 +96,15 @@ class Vocabulary {
     TokenId token_id(Bytes bytes) const;
     // The token whose bytes are exactly `pretoken`, if encoding the pretoken gives that token alone; else kNoToken.
     TokenId whole_pretoken(Bytes pretoken) const;
-    TokenId whole_pretoken(ShortKey pretoken) const;
+    TokenId whole_pretoken(ShortKey pretoken) const {
+        const ShortToken& slot = short_tokens_[find_short_slot(pretoken)];
+        return slot.key.high != 0 ? slot.whole : kNoToken;
+    }
+    // False only if it is none. A bitmap of 8 to 16 bits a token answers, most of the time, out of the second-level cache.
+    bool may_be_whole_pretoken(ShortKey pretoken) const {
+        const size_t bit = pretoken.hash() >> filter_shift_;
+        return (token_filter_[bit / 64] >> bit % 64 & 1) != 0;
+    }
     [[gnu::always_inline]] void prefetch_whole_pretoken(ShortKey pretoken) const {
         fastcompress::prefetch(&short_tokens_[pretoken.hash() & (short_tokens_.size() - 1)]);
     }
@@ -156,6 +164,8 @@ class Vocabulary {
         return i;  // of the key, or the free one where it belongs
     }
     HugeArray<ShortToken> short_tokens_{0};
+    std::vector<uint64_t> token_filter_;  // bit hash() >> filter_shift_ of each of their keys is set
+    int filter_shift_ = 0;
     std::vector<TokenId> long_tokens_;
     std::vector<bool> is_added_;       // by id: an added token's alone
     std::vector<bool> is_whole_long_;  // by id, of more than 15 bytes: encoding the bytes gives the token

@@ -2,12 +2,13 @@
 //
 // With pages of 4 KiB a look-up in a table of megabytes misses the translation cache too, which costs as much as the
 // data itself. Linux gives huge pages to memory that asks before it is first touched, and clears them; elsewhere, and
-// for small arrays, this is ordinary memory.
+// for small arrays, this is ordinary memory. Either way the system clears what is touched, when it is: an array may be
+// larger than what will be needed of it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -27,10 +28,13 @@ class HugeArray {
     explicit HugeArray(size_t size) : size_(size) {
         const size_t num_bytes = size * sizeof(T);
         void* memory = map_huge(num_bytes);
-        data_.get_deleter().mapped_bytes = memory ? num_bytes : 0;
-        if (!memory) {
-            memory = ::operator new(num_bytes, kAlignment);
-            std::memset(memory, 0, num_bytes);
+        if (memory) {
+            data_.get_deleter().mapped_bytes = num_bytes;
+        } else {
+            size_t space = num_bytes + kAlignment;
+            memory = data_.get_deleter().allocated = std::calloc(1, space);
+            if (!memory) throw std::bad_alloc();
+            std::align(kAlignment, num_bytes, memory, space);
         }
         data_.reset(static_cast<T*>(memory));
     }
@@ -39,7 +43,7 @@ class HugeArray {
 
   private:
     static constexpr size_t kHugePage = size_t{1} << 21;
-    static constexpr std::align_val_t kAlignment{64};
+    static constexpr size_t kAlignment = 64;
 
     // Null where there are no huge pages to be had.
     static void* map_huge(size_t num_bytes) {
@@ -65,6 +69,7 @@ class HugeArray {
 
     struct Release {
         size_t mapped_bytes = 0;
+        void* allocated = nullptr;
         void operator()(T* memory) const {
 #if defined(__linux__)
             if (mapped_bytes > 0) {
@@ -72,7 +77,8 @@ class HugeArray {
                 return;
             }
 #endif
-            ::operator delete(memory, kAlignment);
+            (void)memory;
+            std::free(allocated);
         }
     };
     std::unique_ptr<T[], Release> data_;

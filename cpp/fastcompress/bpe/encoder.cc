@@ -86,7 +86,11 @@ void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text
     for (size_t first = 0; first < ends.size(); first += Batch::kMaxSize) {
         batch_.ends = ends.subspan(first, std::min(Batch::kMaxSize, ends.size() - first));
         prepare(text.size() - found.begin());
-        cache_.is_narrow() ? emit_inline<true>(out) : emit_inline<false>(out);
+        switch (cache_.id_bits()) {
+            case 16: emit_inline<16>(out); break;
+            case 18: emit_inline<18>(out); break;
+            default: emit_inline<32>(out);
+        }
         batch_.first_begin = batch_.ends.back();
     }
 }
@@ -146,7 +150,7 @@ void Encoder::prepare(size_t num_bytes) {
 }
 
 // Second phase: copy the ids that stand in the cache's entries themselves.
-template <bool kNarrow>
+template <int kIdBits>
 void Encoder::emit_inline(TokenBuffer& out) {
     Batch& batch = batch_;
     const size_t count = batch.ends.size();
@@ -154,10 +158,14 @@ void Encoder::emit_inline(TokenBuffer& out) {
     TokenId* tokens = begin;
     size_t num_others = 0;
     for (size_t i = 0; i < count; ++i) {
-        const size_t num_ids = PretokenCache::copy_inline_ids<kNarrow>(batch.sets[i], batch.keys[i], tokens);
+        const size_t num_ids = PretokenCache::copy_first_ids<kIdBits>(batch.sets[i], batch.keys[i], tokens);
         tokens += num_ids;
-        if (num_ids > 0) [[likely]]
+        if (num_ids - 1 < PackedIds::kNumFirst<kIdBits>) [[likely]]
             continue;
+        if (num_ids > 0) {
+            PretokenCache::copy_all_ids<kIdBits>(batch.sets[i], batch.keys[i], tokens - num_ids);
+            continue;
+        }
         cache_.prefetch_beside(batch.sets[i]);
         batch.others[num_others++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - begin), nullptr, false};
     }

@@ -76,7 +76,7 @@ class Encoder {
     };
     void prepare(size_t num_bytes);
     uint32_t prepare_readable(size_t count);
-    template <bool kNarrow>
+    template <int kIdBits>
     void emit_inline(TokenBuffer& out);
     void put_in_others(size_t num_others, size_t num_inline, TokenBuffer& out);
     // An unknown pretoken, or the end of a text.

@@ -2,7 +2,7 @@
 //
 // Text repeats itself: of the pretokens of 20 MB of English 97 % were seen before. A pretoken of up to 15 bytes is its
 // own key (ShortKey), so that comparing is exact and needs no other memory; a longer one has a hash for a key, and its
-// bytes are compared too. An entry holds up to four ids, or eight if 16 bits hold every id. More of them, and the bytes of
+// bytes are compared too. An entry holds four to eight ids (packed_ids.h). More of them, and the bytes of
 // long pretokens, lie in an arena; when that is full everything in it is forgotten at once, by counting the generations.
 //
 // An entry whose set is full goes to the set beside, where it takes a little longer to find; if that is full too, it
@@ -18,6 +18,7 @@
 #include <span>
 #include <utility>
 
+#include "fastcompress/bpe/packed_ids.h"
 #include "fastcompress/bpe/short_key.h"
 #include "fastcompress/bpe/token_buffer.h"
 #include "fastcompress/common/bytes.h"
@@ -28,22 +29,21 @@ namespace fastcompress::bpe {
 
 class PretokenCache {
   public:
-    static constexpr size_t kMaxInlineIds = 8;
+    static constexpr size_t kMaxInlineIds = PackedIds::kMax;
     // Longer ones are seldom seen again, and would crowd out many others.
     static constexpr size_t kMaxBytes = 256;
     static constexpr int kCountBits = 4;
     static_assert(kMaxInlineIds < size_t{1} << kCountBits);
 
     // Ids are below num_ids.
-    explicit PretokenCache(size_t num_ids) : is_narrow_(num_ids <= size_t{1} << 16) {}
-    bool is_narrow() const { return is_narrow_; }
+    explicit PretokenCache(size_t num_ids) : id_bits_(PackedIds::bits_for(num_ids)) {}
+    int id_bits() const { return id_bits_; }
 
-    // The upper four bits of key.high say how many ids stand in `ids`, in 16 bits each in a narrow cache. If none do, ids[0]
-    // is where their record begins in the arena, ids[1] the arena's generation then, ids[2] their number, and ids[3] whether
-    // they are only expected.
+    // The upper four bits of key.high say how many ids are packed in `ids`. If none are, its words are where their record
+    // begins in the arena, the arena's generation then, their number, and whether they are only expected.
     struct Entry {
         ShortKey key;
-        uint32_t ids[4];
+        PackedIds ids;
         bool is(ShortKey other) const { return ((key.high ^ other.high) << kCountBits | (key.low ^ other.low)) == 0; }
         bool is_empty() const { return key.high == 0; }
         ShortKey pretoken_key() const { return {key.low, key.high << kCountBits >> kCountBits}; }
@@ -69,20 +69,25 @@ class PretokenCache {
         return {reinterpret_cast<uint8_t*>(&sets_[0]), 64 - std::countr_zero(num_sets_ * sizeof(Set))};
     }
     Set* prefetch(ShortKey key) const { return finder().prefetch(key); }
-    // The quick look-up: writes kMaxInlineIds ids, four if not kNarrow, of which as many are those of the key as it
-    // returns. 0: it may be known all the same, see find(). Which of a set's entries it is nobody can predict, so there is
-    // no branch: the second one if the first eight bytes are its. And the count is what the comparison leaves over.
-    template <bool kNarrow>
-    static size_t copy_inline_ids(const Set* set, ShortKey key, TokenId* out) {
-        const Entry& entry = set->entries[set->entries[1].key.low == key.low];
+    // The quick look-up: returns how many ids of the key stand in an entry of its set, and writes the first kNumFirst of
+    // them. 0: it may be known all the same, see find(). Which of the entries it is nobody can predict, so there is no
+    // branch: the second one if the first eight bytes are its. And the count is what the comparison leaves over.
+    template <int kIdBits>
+    FASTCOMPRESS_INLINED static size_t copy_first_ids(const Set* set, ShortKey key, TokenId* out) {
+        const Entry& entry = likely_entry(set, key);
         const uint64_t difference = entry.key.high ^ key.high;
-        copy<kNarrow>(entry, out);
+        entry.ids.unpack_first<kIdBits>(out);
         const bool is_same = (difference << kCountBits | (entry.key.low ^ key.low)) == 0;
         return is_same ? difference >> (64 - kCountBits) : 0;
     }
+    // Writes all of them, and up to kMaxInlineIds in all, if there are any.
+    template <int kIdBits>
+    FASTCOMPRESS_INLINED static void copy_all_ids(const Set* set, ShortKey key, TokenId* out) {
+        likely_entry(set, key).ids.unpack<kIdBits>(out);
+    }
     // The entry of the key, in its set or the one beside it, where entries go whose own set is full; or nullptr.
     const Entry* find(const Set* set, ShortKey key) const {
-        const Entry& likely = set->entries[set->entries[1].key.low == key.low];
+        const Entry& likely = likely_entry(set, key);
         if (likely.is(key)) return &likely;
         const Set* const other = beside(set);
         for (const Entry* entry : {&set->entries[0], &other->entries[0], &other->entries[1]}) {
@@ -95,24 +100,23 @@ class PretokenCache {
     // Appends the ids of a pretoken; false if they are forgotten, only expected, or if they are another long pretoken's.
     bool append_ids(const Entry& entry, Bytes pretoken, TokenBuffer& out) const {
         if (entry.num_inline() > 0) [[unlikely]] {
-            TokenId* ids = out.reserve(kMaxInlineIds);
-            is_narrow_ ? copy<true>(entry, ids) : copy<false>(entry, ids);
+            entry.ids.unpack(id_bits_, out.reserve(kMaxInlineIds));
             out.commit(entry.num_inline());
             return true;
         }
-        if (entry.ids[1] != generation_ || entry.ids[3] != 0) return false;
-        const uint32_t* record = &arena_[entry.ids[0]];
+        if (!is_in_arena(entry)) return false;
+        const uint32_t* record = &arena_[entry.ids.words[0]];
         if (pretoken.size() > ShortKey::kMaxBytes) {
             if (record[0] != pretoken.size() || !equal_bytes(record + 1, pretoken)) return false;
             record += 1 + words_for(pretoken.size());
         }
-        out.append_wide<kReadable>({record, entry.ids[2]});
+        out.append_wide<kReadable>({record, entry.ids.words[2]});
         return true;
     }
     // Asks for the memory that append_ids() reads.
     [[gnu::always_inline]] void prefetch_ids(const Entry& entry) const {
-        if (entry.num_inline() == 0 && entry.ids[1] == generation_ && entry.ids[3] == 0) {
-            const uint32_t* record = &arena_[entry.ids[0]];
+        if (entry.num_inline() == 0 && is_in_arena(entry)) {
+            const uint32_t* record = &arena_[entry.ids.words[0]];
             fastcompress::prefetch(record);
             fastcompress::prefetch(record + kWordsOfLine);  // most records of long pretokens take two cache lines
         }
@@ -122,27 +126,21 @@ class PretokenCache {
     // noted already.
     bool expect(Set* set, ShortKey key) {
         const Entry* known = find(set, key);
-        if (known != nullptr && known->num_inline() == 0 && known->ids[3] != 0) return false;
-        put(*set, {key, {0, 0, 0, 1}});
+        if (known != nullptr && known->num_inline() == 0 && known->ids.words[3] != 0) return false;
+        put(*set, {key, {{0, 0, 0, 1}}});
         return true;
     }
     // Remembers the ids of a pretoken of at most kMaxBytes bytes, not known so far.
     void insert(Set* set, ShortKey key, Bytes pretoken, std::span<const TokenId> ids) {
         Entry entry{key, {}};
         const bool is_long = pretoken.size() > ShortKey::kMaxBytes;
-        if (ids.size() <= (is_narrow_ ? kMaxInlineIds : kMaxInlineIds / 2) && !is_long) {
+        if (!is_long && ids.size() * static_cast<size_t>(id_bits_) <= 128) {
             entry.key.high |= uint64_t{ids.size()} << (64 - kCountBits);
-            for (size_t i = 0; i < ids.size(); ++i) {
-                if (is_narrow_) {
-                    entry.ids[i / 2] |= ids[i] << 16 * (i % 2);
-                } else {
-                    entry.ids[i] = ids[i];
-                }
-            }
+            entry.ids = PackedIds::pack(ids, id_bits_);
         } else {
-            entry.ids[0] = add_record(is_long ? pretoken : Bytes(), ids);
-            entry.ids[1] = generation_;
-            entry.ids[2] = static_cast<uint32_t>(ids.size());
+            entry.ids.words[0] = add_record(is_long ? pretoken : Bytes(), ids);
+            entry.ids.words[1] = generation_;
+            entry.ids.words[2] = static_cast<uint32_t>(ids.size());
         }
         put(*set, entry);
     }
@@ -156,15 +154,11 @@ class PretokenCache {
     }
 
   private:
-    template <bool kNarrow>
-    static void copy(const Entry& entry, TokenId* out) {
-        if constexpr (kNarrow) {
-            uint16_t ids[kMaxInlineIds];
-            std::memcpy(ids, entry.ids, sizeof ids);
-            for (size_t i = 0; i < kMaxInlineIds; ++i) out[i] = ids[i];
-        } else {
-            std::memcpy(out, entry.ids, sizeof entry.ids);
-        }
+    static const Entry& likely_entry(const Set* set, ShortKey key) {
+        return set->entries[set->entries[1].key.low == key.low];
+    }
+    bool is_in_arena(const Entry& entry) const {  // which holds no ids itself
+        return entry.ids.words[1] == generation_ && entry.ids.words[3] == 0;
     }
 
     static constexpr size_t kFewestSets = size_t{1} << 11;
@@ -258,7 +252,7 @@ class PretokenCache {
         return static_cast<uint32_t>(begin);
     }
 
-    bool is_narrow_;
+    int id_bits_;
     HugeArray<Set> sets_{kFewSets};
     size_t num_sets_ = kFewestSets;
     size_t num_inserted_ = 0;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fastcompress/pretokenizer/char_blocks.h"
 #include "fastcompress/pretokenizer/class_kernels.h"
 
 namespace fastcompress::pretokenizer {
@@ -10,16 +11,7 @@ namespace fastcompress::pretokenizer {
 template <class Visit>
 void ClassBitmaps::for_each_row(const Visit& visit) {
     for (int row = 0; row < kUpperSetRun; ++row) visit(mutable_row(static_cast<RunClass>(row)));
-    const auto [first, last] = [&]() -> std::pair<int, int> {
-        switch (family_) {
-            case RunFamily::kCases: return {kUpperSetRun, kLowerSetRun};
-            case RunFamily::kMarks: return {kMarkedWordRun, kUnmarkedSymbolRun};
-            case RunFamily::kScripts: return {kHanKanaWordRun, kOtherPunctuationRun};
-            case RunFamily::kBasic: break;
-        }
-        return {0, -1};
-    }();
-    for (int row = first; row <= last; ++row) visit(mutable_row(static_cast<RunClass>(row)));
+    for (const RunClass run_class : classes_of(family_)) visit(mutable_row(run_class));
 }
 
 void ClassBitmaps::fill(size_t begin) {
@@ -80,58 +72,80 @@ void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_
     }
 }
 
-// Letters of the commonest scripts by vector code, the other characters one by one.
+// East Asian letters first, then block by block, and one by one what is not well-formed, takes four bytes, or comes at the
+// very end.
 void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
-    LetterBits carried;     // what the letters at the end of one word reach into the next
-    size_t decoded_to = 0;  // the table was asked for characters before this offset
+    uint64_t taken_before = 0;  // bytes of a word that characters of the one before it reach into
+    size_t decoded_to = 0;      // the table was asked for characters before this offset
     for (size_t word = 0; word < num_words; ++word) {
         const size_t offset = word * 64;
-        uint64_t rest = beyond_[word];
-        if (rest == 0) continue;
-        LetterBits bits = carried;
-        carried = {};
-        if (begin_ + offset + 66 <= text_.size()) {
-            LetterMasks masks;
-            kClassKernels.classify_letters(text_.data() + begin_ + offset, masks);
-            // Characters of the given first bytes, spread over their bytes.
-            const auto spread = [&](uint64_t first2, uint64_t first3, uint64_t& here, uint64_t& next) {
-                first2 &= beyond_[word];
-                first3 &= beyond_[word];
-                here |= first2 | first2 << 1 | first3 | first3 << 1 | first3 << 2;
-                next = first2 >> 63 | first3 >> 63 | first3 >> 62;
-            };
-            const bool with_case = family_ == RunFamily::kCases;
-            const uint64_t first2 = with_case ? masks.upper2 | masks.lower2 | masks.other2 : masks.letters2;
-            const uint64_t first3 =
-                family_ == RunFamily::kScripts ? 0 : masks.other3;  // Han and Hangul are not told apart
-            spread(first2, first3, bits.all, carried.all);
-            if (with_case) {
-                spread(masks.upper2 | masks.other2, first3, bits.upper, carried.upper);
-                spread(masks.lower2 | masks.other2, first3, bits.lower, carried.lower);
+        uint64_t rest = beyond_[word] & ~std::exchange(taken_before, 0);
+        const auto take = [&](const Taken& taken) {
+            rest &= ~taken.here;
+            taken_before |= taken.next;
+        };
+        const bool can_read_on = begin_ + offset + 66 <= text_.size();
+        if (rest != 0 && can_read_on && family_ != RunFamily::kScripts) take(add_east_asian(word));
+        while (rest != 0) {
+            const auto first = static_cast<uint32_t>(std::countr_zero(rest));
+            if (offset + first >= decoded_to) {
+                const Taken taken = can_read_on ? add_block(word, first) : Taken{};
+                if (taken.here != 0) {
+                    take(taken);
+                    continue;
+                }
+                decoded_to = offset + first + add_character(offset + first);
             }
-            bits.continuation |= bits.all & ~(first2 | first3);
-            carried.continuation = carried.all;
-        }
-        set_letters(word, bits);
-        for (rest &= ~bits.all; rest != 0; rest &= rest - 1) {
-            const size_t position = offset + static_cast<size_t>(std::countr_zero(rest));
-            if (position >= decoded_to) decoded_to = position + add_character(position);
+            rest &= rest - 1;
         }
     }
 }
 
-void ClassBitmaps::set_letters(size_t word, const LetterBits& bits) {
-    mutable_row(kLetterRun)[word] |= bits.all;
-    mutable_row(kContinuation)[word] |= bits.continuation;
-    switch (family_) {
-        case RunFamily::kBasic: return;
-        case RunFamily::kCases:
-            mutable_row(kUpperSetRun)[word] |= bits.upper;
-            mutable_row(kLowerSetRun)[word] |= bits.lower;
-            return;
-        case RunFamily::kMarks: mutable_row(kMarkedWordRun)[word] |= bits.all; return;
-        case RunFamily::kScripts: mutable_row(kOtherWordRun)[word] |= bits.all; return;
+// All bytes of characters of two or three bytes, given their first ones.
+ClassBitmaps::Taken ClassBitmaps::spread(uint64_t firsts, bool has_three) {
+    const uint64_t third = has_three ? ~uint64_t{0} : 0;
+    return {firsts | firsts << 1 | (firsts << 2 & third), firsts >> 63 | (firsts >> 62 & third)};
+}
+
+void ClassBitmaps::set(RunClass run_class, size_t word, const Taken& taken) {
+    mutable_row(run_class)[word] |= taken.here;
+    mutable_row(run_class)[word + 1] |= taken.next;
+}
+
+ClassBitmaps::Taken ClassBitmaps::add_east_asian(size_t word) {
+    const uint64_t firsts = kClassKernels.find_east_asian(text_.data() + begin_ + 64 * word) &
+                            beyond_[word];  // not past the end of the window
+    if (firsts == 0) return {};
+    const Taken taken = spread(firsts, true);
+    set(kLetterRun, word, taken);
+    if (family_ == RunFamily::kMarks) set(kMarkedWordRun, word, taken);
+    if (family_ == RunFamily::kCases) {
+        set(kUpperSetRun, word, taken);
+        set(kLowerSetRun, word, taken);
     }
+    set(kContinuation, word, {taken.here & ~firsts, taken.next});
+    return taken;
+}
+
+// Does for all characters of the block of the one that begins at byte `first` of a word what add_character() does. Takes
+// none if that is not a well-formed one of two or three bytes. 66 bytes may be read.
+ClassBitmaps::Taken ClassBitmaps::add_block(size_t word, uint32_t first) {
+    const uint8_t* bytes = text_.data() + begin_ + 64 * word;
+    const DecodedCodePoint decoded = decode_utf8(bytes, first, 66);
+    if (decoded.length != 2 && decoded.length != 3) return {};
+    const CharBlock& block = char_block(family_, decoded.value / 64);
+    const BlockQuery query = {
+        {bytes[first], bytes[first + 1], 0}, decoded.length, block.sets.data(), block.num_classes};
+    BlockMasks masks;
+    kClassKernels.match_block(bytes, query, masks);
+    const bool has_three = decoded.length == 3;
+    const uint64_t firsts = masks.all & beyond_[word];  // not past the end of the window
+    for (size_t k = 0; k < block.num_classes; ++k) {
+        set(block.classes[k], word, spread(masks.in_set[k] & firsts, has_three));
+    }
+    const Taken taken = spread(firsts, has_three);
+    set(kContinuation, word, {taken.here & ~firsts, taken.next});
+    return taken;
 }
 
 // Sets the bytes of the character at an offset of the window in the bitmaps of its classes; returns its length.
@@ -141,39 +155,22 @@ size_t ClassBitmaps::add_character(size_t offset) {
     uint64_t bits = (uint64_t{1} << decoded.length) - 1;
     const size_t word = offset / 64;
     const size_t shift = offset % 64;
-    const auto set = [&](RunClass run_class) {
-        mutable_row(run_class)[word] |= bits << shift;
-        mutable_row(run_class)[word + 1] |= bits >> 1 >> (63 - shift);  // what crosses into the next word
+    const auto set_bits = [&](RunClass run_class) {
+        set(run_class, word,
+            {bits << shift, bits >> 1 >> (63 - shift)});  // the second: what crosses into the next word
     };
     if (cls & kLetter) {
-        set(kLetterRun);
+        set_bits(kLetterRun);
     } else if (cls & kNumber) {
-        set(kNumberRun);
+        set_bits(kNumberRun);
     } else {
-        set(cls & kSpace ? kSpaceRun : kSymbolRun);
+        set_bits(cls & kSpace ? kSpaceRun : kSymbolRun);
     }
-    const auto set_if_member = [&](RunClass run_class) {
-        if (belongs(cls, decoded.value, run_class)) set(run_class);
-    };
-    switch (family_) {
-        case RunFamily::kBasic: break;
-        case RunFamily::kCases:
-            set_if_member(kUpperSetRun);
-            set_if_member(kLowerSetRun);
-            break;
-        case RunFamily::kMarks:
-            set_if_member(kMarkedWordRun);
-            set_if_member(kUnmarkedSymbolRun);
-            break;
-        case RunFamily::kScripts:
-            set_if_member(kHanKanaWordRun);
-            set_if_member(kHanKanaPunctuationRun);
-            set_if_member(kOtherWordRun);
-            set_if_member(kOtherPunctuationRun);
-            break;
+    for (const RunClass run_class : classes_of(family_)) {
+        if (belongs(cls, decoded.value, run_class)) set_bits(run_class);
     }
     bits &= ~uint64_t{1};
-    set(kContinuation);
+    set_bits(kContinuation);
     return decoded.length;
 }
 

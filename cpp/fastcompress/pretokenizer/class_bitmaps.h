@@ -4,13 +4,14 @@
 // where a word begins" is a few operations on 64 bytes at once (boundary_bits.h). All bytes of a multi-byte character
 // carry its class, so Cyrillic or Chinese are as cheap as ASCII once the bitmaps are filled.
 //
-// Filling: by vector comparisons for ASCII and the letters of common scripts (class_kernels.h); other characters are
-// decoded one by one and looked up.
+// Filling is vector code (class_kernels.h): ASCII, then Han, Hangul and kana, then all characters of one block of 64
+// (char_blocks.h) after the other. What is left is decoded one by one and looked up.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <span>
 
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/pretokenizer/char_class.h"
@@ -43,6 +44,22 @@ enum RunClass : uint8_t {
 
 // The bitmaps a pattern needs besides those that all do.
 enum class RunFamily : uint8_t { kBasic, kCases, kMarks, kScripts };
+inline constexpr size_t kNumRunFamilies = 4;
+
+// The classes whose bitmaps they are.
+inline std::span<const RunClass> classes_of(RunFamily family) {
+    static constexpr RunClass kCases[] = {kUpperSetRun, kLowerSetRun};
+    static constexpr RunClass kMarks[] = {kMarkedWordRun, kUnmarkedSymbolRun};
+    static constexpr RunClass kScripts[] = {kHanKanaWordRun, kHanKanaPunctuationRun, kOtherWordRun,
+                                            kOtherPunctuationRun};
+    switch (family) {
+        case RunFamily::kCases: return kCases;
+        case RunFamily::kMarks: return kMarks;
+        case RunFamily::kScripts: return kScripts;
+        case RunFamily::kBasic: break;
+    }
+    return {};
+}
 
 // Whether a character belongs to a class that scanners look for runs of.
 inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
@@ -112,10 +129,13 @@ class ClassBitmaps {
     void for_each_row(const Visit& visit);
     void classify_ascii(const uint8_t* bytes, size_t word, size_t num_words);
     void fill_beyond_ascii(size_t num_words);
-    struct LetterBits {
-        uint64_t all = 0, upper = 0, lower = 0, continuation = 0;
+    struct Taken {
+        uint64_t here, next;  // bytes of this word and the next
     };
-    void set_letters(size_t word, const LetterBits& bits);
+    static Taken spread(uint64_t firsts, bool has_three);
+    void set(RunClass run_class, size_t word, const Taken& taken);
+    Taken add_east_asian(size_t word);
+    Taken add_block(size_t word, uint32_t first);
     size_t add_character(size_t offset);
     uint64_t* mutable_row(RunClass run_class) { return rows_[run_class].data() + 1; }
 

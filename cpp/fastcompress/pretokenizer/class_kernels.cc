@@ -34,7 +34,7 @@ inline Vector load(const uint8_t* p) {
 inline Vector splat(int byte) {
     return _mm256_set1_epi8(static_cast<char>(byte));
 }
-inline Vector table(const uint8_t (&bytes)[16]) {
+inline Vector table(const uint8_t* bytes) {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
 }
 inline Vector lookup(Vector table, Vector indices) {  // by the lower four bits; 0 for what is not ASCII
@@ -86,7 +86,7 @@ inline Vector load(const uint8_t* p) {
 inline Vector splat(int byte) {
     return vdupq_n_u8(static_cast<uint8_t>(byte));
 }
-inline Vector table(const uint8_t (&bytes)[16]) {
+inline Vector table(const uint8_t* bytes) {
     return vld1q_u8(bytes);
 }
 inline Vector lookup(Vector table, Vector indices) {
@@ -136,7 +136,7 @@ inline Vector load(const uint8_t* p) {
 inline Vector splat(int byte) {
     return static_cast<Vector>(byte);
 }
-inline const uint8_t* table(const uint8_t (&bytes)[16]) {
+inline const uint8_t* table(const uint8_t* bytes) {
     return bytes;
 }
 inline Vector lookup(const uint8_t* table, Vector index) {
@@ -177,13 +177,15 @@ namespace {
 
 ClassKernels choose() {
 #if defined(FASTCOMPRESS_NEON)
-    return {neon::classify_ascii, neon::find_graphic, neon::classify_letters, neon::list_bits};
+    return {neon::classify_ascii, neon::find_graphic, neon::find_east_asian, neon::match_block, neon::list_bits};
 #else
 #if defined(FASTCOMPRESS_X86)
     __builtin_cpu_init();
-    if (has_avx2()) return {avx2::classify_ascii, avx2::find_graphic, avx2::classify_letters, avx2::list_bits};
+    if (has_avx2())
+        return {avx2::classify_ascii, avx2::find_graphic, avx2::find_east_asian, avx2::match_block, avx2::list_bits};
 #endif
-    return {scalar::classify_ascii, scalar::find_graphic, scalar::classify_letters, scalar::list_bits};
+    return {scalar::classify_ascii, scalar::find_graphic, scalar::find_east_asian, scalar::match_block,
+            scalar::list_bits};
 #endif
 }
 

@@ -1,6 +1,7 @@
 // Classifying 64 bytes at once: the vector code behind ClassBitmaps, in the best instruction set of the machine.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,12 +13,21 @@ struct AsciiRows {
     uint64_t *upper, *lower;  // null if they are not wanted
 };
 
-// First bytes of well-formed characters of two and three bytes, of those ranges where the class is plain to see: letters
-// with upper case, with lower case, and without (Lo, Lm). Bit i says something about byte i of 64.
-struct LetterMasks {
-    uint64_t upper2, lower2, other2, other3;
-    // Without telling the cases apart: letters2 holds upper2, lower2, other2 and more.
-    uint64_t letters2;
+// A set of last bytes, 0x80 to 0xbf, of characters that share the others: byte i % 16, bit i / 16 for the byte 0x80 + i.
+using LastByteSet = std::array<uint8_t, 16>;
+inline constexpr size_t kMaxBlockSets = 8;
+
+// Characters of `length` 2 or 3 bytes, all of which but the last are those of `bytes`.
+struct BlockQuery {
+    uint8_t bytes[3];
+    uint32_t length;
+    const LastByteSet* sets;
+    size_t num_sets;
+};
+// The first bytes of such characters, and of those whose last byte is in each set.
+struct BlockMasks {
+    uint64_t all;
+    uint64_t in_set[kMaxBlockSets];
 };
 
 struct ClassKernels {
@@ -25,8 +35,11 @@ struct ClassKernels {
     void (*classify_ascii)(const uint8_t* bytes, size_t num_words, const AsciiRows& rows);
     // Of 64 bytes the characters from ! to ~: letters, numbers and what is kPunctuation.
     uint64_t (*find_graphic)(const uint8_t* bytes);
+    // First bytes of Han, Hangul and kana letters, of which text holds too many to go block by block: those of the ranges
+    // where that is plain to see. bytes[0, 66) may be read.
+    uint64_t (*find_east_asian)(const uint8_t* bytes);
     // bytes[0, 66) may be read.
-    void (*classify_letters)(const uint8_t* bytes, LetterMasks& masks);
+    void (*match_block)(const uint8_t* bytes, const BlockQuery& query, BlockMasks& masks);
     // Writes the numbers of the set bits in [begin, end) in ascending order, and up to 64 places more; returns how many.
     size_t (*list_bits)(const uint64_t* words, size_t begin, size_t end, uint32_t* out);
 };

@@ -1,0 +1,46 @@
+#include "fastcompress/pretokenizer/char_blocks.h"
+
+#include <atomic>
+#include <initializer_list>
+#include <memory>
+
+namespace fastcompress::pretokenizer {
+namespace {
+
+constexpr uint32_t kBlockSize = 64;
+constexpr uint32_t kNumBlocks = 0x10000 / kBlockSize;
+
+CharBlock make_block(RunFamily family, uint32_t number) {
+    CharBlock block{};
+    const auto add = [&](RunClass run_class) {
+        LastByteSet set{};
+        bool is_empty = true;
+        for (uint32_t i = 0; i < kBlockSize; ++i) {
+            const uint32_t code_point = number * kBlockSize + i;
+            if (!belongs(class_of(code_point), code_point, run_class)) continue;
+            set[i % 16] |= static_cast<uint8_t>(1 << i / 16);
+            is_empty = false;
+        }
+        if (is_empty) return;
+        block.classes[block.num_classes] = run_class;
+        block.sets[block.num_classes++] = set;
+    };
+    for (const RunClass run_class : {kLetterRun, kNumberRun, kSpaceRun, kSymbolRun}) add(run_class);
+    for (const RunClass run_class : classes_of(family)) add(run_class);
+    return block;
+}
+
+}  // namespace
+
+const CharBlock& char_block(RunFamily family, uint32_t number) {
+    static std::array<std::array<std::atomic<const CharBlock*>, kNumBlocks>, kNumRunFamilies> blocks;
+    std::atomic<const CharBlock*>& place = blocks[static_cast<size_t>(family)][number];
+    const CharBlock* known = place.load(std::memory_order_acquire);
+    if (known != nullptr) return *known;
+    auto made = std::make_unique<const CharBlock>(make_block(family, number));
+    // Another thread may have been faster; then its block stays.
+    if (place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+    return *known;
+}
+
+}  // namespace fastcompress::pretokenizer

@@ -169,6 +169,36 @@ void test_parallel() {
     CHECK(caught);
 }
 
+void test_work_shares() {
+    for (const size_t count : {0, 1, 5, 1000}) {
+        for (const size_t num_threads : {1, 2, 3, 16}) {
+            // Each item goes to one thread; what is a thread's own comes in order, what is not from the end of a share.
+            std::vector<std::atomic<int>> visits(count);
+            WorkShares shares(count, num_threads);
+            std::atomic<int> num_wrong = 0;
+            parallel_parts(
+                num_threads, num_threads, [](size_t) { return size_t{1}; },
+                [&](size_t thread, size_t, size_t) {
+                    size_t next_own = WorkShares::begin(count, num_threads, thread);
+                    while (const auto item = shares.next(thread)) {
+                        ++visits[item->index];
+                        if (item->is_own) num_wrong += item->index != next_own++;
+                    }
+                });
+            CHECK(std::ranges::all_of(visits, [](const auto& v) { return v == 1; }));
+            CHECK_EQ(num_wrong.load(), 0);
+        }
+    }
+    WorkShares shares(10, 2);
+    CHECK_EQ(shares.next(0)->index, 0u);
+    for (const size_t own : {5, 6, 7, 8, 9}) CHECK_EQ(shares.next(1)->index, own);
+    CHECK_EQ(shares.next(1)->index, 4u);  // the last of the other's
+    CHECK(!shares.next(1)->is_own);
+    CHECK_EQ(shares.next(0)->index, 1u);
+    CHECK_EQ(shares.next(0)->index, 2u);
+    CHECK(!shares.next(0) && !shares.next(1));
+}
+
 }  // namespace
 }  // namespace fastcompress
 
@@ -180,5 +210,6 @@ int main() {
     fastcompress::test_utf8_encoding<uint32_t>();
     fastcompress::test_reader();
     fastcompress::test_parallel();
+    fastcompress::test_work_shares();
     return fastcompress::testing::report();
 }

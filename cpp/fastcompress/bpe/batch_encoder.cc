@@ -1,6 +1,7 @@
 #include "fastcompress/bpe/batch_encoder.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "fastcompress/common/parallel.h"
@@ -11,6 +12,9 @@ namespace {
 
 // A thread with less to do is not worth starting.
 constexpr size_t kMinBytesPerThread = size_t{1} << 16;
+// So many pieces that no thread waits long for another, and each large enough to be encoded as fast as all of it.
+constexpr size_t kChunksPerThread = 16;
+constexpr size_t kMaxChunkBytes = size_t{1} << 22;
 
 // So much may become UTF-8 at once, a quarter of it if it is mostly ASCII: it stays in the second-level cache.
 constexpr size_t kBytesAtOnce = size_t{1} << 19;
@@ -21,9 +25,8 @@ size_t total_bytes(std::span<const StoredText> texts) {
     return num_bytes;
 }
 
-void encode_texts(Encoder& encoder, std::span<const StoredText> texts, const TextMethod& method, TokenBuffer& out,
-                  uint64_t* ends) {
-    Utf8Buffer buffer;
+void encode_texts(Encoder& encoder, std::span<const StoredText> texts, const TextMethod& method, Utf8Buffer& buffer,
+                  TokenBuffer& out, uint64_t* ends) {
     for (size_t begin = 0; begin < texts.size();) {
         size_t end = begin;
         for (size_t num_bytes = 0; end < texts.size() && num_bytes < kBytesAtOnce; ++end) {
@@ -59,6 +62,28 @@ Parts cut_texts(std::span<const StoredText> texts, size_t part_bytes) {
     return cut;
 }
 
+// Parts that one thread encodes one after the other, and where their tokens are.
+struct Chunk {
+    size_t first, end;  // parts
+    size_t buffer = 0;
+    size_t tokens_begin = 0;
+    size_t tokens_end = 0;
+    std::span<const StoredText> parts(std::span<const StoredText> all) const { return all.subspan(first, end - first); }
+};
+
+std::vector<Chunk> make_chunks(std::span<const StoredText> parts, size_t chunk_bytes) {
+    constexpr size_t kEmptyText = 64;  // what it costs, about
+    std::vector<Chunk> chunks;
+    for (size_t begin = 0; begin < parts.size();) {
+        size_t end = begin;
+        for (size_t cost = 0; end < parts.size() && cost < chunk_bytes; ++end)
+            cost += parts[end].memory.size() + kEmptyText;
+        chunks.push_back({begin, end});
+        begin = end;
+    }
+    return chunks;
+}
+
 }  // namespace
 
 std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
@@ -90,32 +115,56 @@ EncodedBatch encode_batch(EncoderPool& pool, std::span<const StoredText> texts, 
                           const TextMethod& method) {
     const size_t num_bytes = total_bytes(texts);
     num_threads = std::min(num_threads, 1 + num_bytes / kMinBytesPerThread);
-    // Cut so that no part keeps the others waiting for long.
+    const size_t chunk_bytes =
+        std::clamp(num_bytes / (kChunksPerThread * num_threads), kMinBytesPerThread, kMaxChunkBytes);
     const bool is_cut = method.may_cut && num_threads > 1;
-    const Parts cut = is_cut ? cut_texts(texts, std::max(kMinBytesPerThread, num_bytes / (8 * num_threads))) : Parts{};
+    const Parts cut = is_cut ? cut_texts(texts, chunk_bytes) : Parts{};
     const std::span<const StoredText> parts = is_cut ? std::span<const StoredText>(cut.parts) : texts;
+    std::vector<Chunk> chunks = make_chunks(parts, num_threads > 1 ? chunk_bytes : SIZE_MAX);
+    num_threads = std::min(num_threads, std::max<size_t>(1, chunks.size()));
+    const auto share_begin = [&](size_t thread) { return WorkShares::begin(chunks.size(), num_threads, thread); };
 
-    num_threads = std::min(num_threads, std::max<size_t>(1, parts.size()));
-    std::vector<uint64_t> ends(parts.size());  // of each part's tokens, among those of its thread
-    std::vector<TokenBuffer> buffers(num_threads);
-    std::vector<size_t> begins(num_threads + 1, parts.size());                  // the first part of each thread
-    const auto weight = [&](size_t i) { return parts[i].memory.size() + 64; };  // 64: what an empty text costs, about
-    parallel_parts(parts.size(), num_threads, weight, [&](size_t thread, size_t begin, size_t end) {
-        begins[thread] = begin;
+    std::vector<uint64_t> ends(parts.size());  // of each part's tokens, in the buffer they are in
+    // Of each thread two: its own share's tokens, and those of what it took from others.
+    std::vector<TokenBuffer> buffers(2 * num_threads);
+    WorkShares shares(chunks.size(), num_threads);
+    const auto equal = [](size_t) { return size_t{1}; };
+    parallel_parts(num_threads, num_threads, equal, [&](size_t thread, size_t, size_t) {
+        size_t own_bytes = 0;
+        for (size_t i = share_begin(thread); i < share_begin(thread + 1); ++i)
+            own_bytes += total_bytes(chunks[i].parts(parts));
         // Not among the other threads' from the beginning: they would share a cache line.
-        TokenBuffer out(expected_ids(total_bytes(parts.subspan(begin, end - begin))));
+        TokenBuffer own(expected_ids(own_bytes));
+        TokenBuffer others;
+        Utf8Buffer utf8;
         pool.with_encoder(thread, [&](Encoder& encoder) {
-            encode_texts(encoder, parts.subspan(begin, end - begin), method, out, ends.data() + begin);
+            while (const std::optional<WorkShares::Item> item = shares.next(thread)) {
+                Chunk& chunk = chunks[item->index];
+                TokenBuffer& out = item->is_own ? own : others;
+                chunk.buffer = 2 * thread + (item->is_own ? 0 : 1);
+                chunk.tokens_begin = out.size();
+                encode_texts(encoder, chunk.parts(parts), method, utf8, out, ends.data() + chunk.first);
+                chunk.tokens_end = out.size();
+            }
         });
-        buffers[thread] = std::move(out);
+        buffers[2 * thread] = std::move(own);
+        buffers[2 * thread + 1] = std::move(others);
     });
 
     EncodedBatch batch;
-    batch.tokens = std::move(buffers[0]);
-    for (size_t thread = 1; thread < buffers.size(); ++thread) {
-        for (size_t i = begins[thread]; i < begins[thread + 1]; ++i) ends[i] += batch.tokens.size();
-        batch.tokens.append(buffers[thread].tokens());
-        buffers[thread] = TokenBuffer();
+    size_t num_tokens = 0;
+    for (const TokenBuffer& buffer : buffers) num_tokens += buffer.size();
+    batch.tokens = std::move(buffers[0]);  // the first chunks, in their places
+    batch.tokens.reserve(num_tokens - batch.tokens.size());
+    for (size_t thread = 0; thread < num_threads; ++thread) {
+        for (size_t k = share_begin(thread); k < share_begin(thread + 1); ++k) {
+            const Chunk& chunk = chunks[k];
+            if (chunk.buffer == 0) continue;
+            for (size_t i = chunk.first; i < chunk.end; ++i) ends[i] += batch.tokens.size() - chunk.tokens_begin;
+            batch.tokens.append(
+                buffers[chunk.buffer].tokens().subspan(chunk.tokens_begin, chunk.tokens_end - chunk.tokens_begin));
+        }
+        buffers[2 * thread] = TokenBuffer();
     }
     batch.offsets.assign(texts.size() + 1, 0);
     for (size_t i = 0; i < texts.size(); ++i) batch.offsets[i + 1] = ends[is_cut ? cut.ends[i] - 1 : i];

@@ -1,13 +1,16 @@
-// One way to use several threads: split [0, count) into contiguous parts of similar weight and run them at once.
+// Two ways to use several threads: split [0, count) into contiguous parts of similar weight and run them at once; or, where
+// threads may be of different speed, let those that are done take from the others' shares.
 //
 // Threads live for one call. A pool would save starting them and cost a fork hazard (a child process inherits the
 // pool's state but not its threads), so there is none.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
-
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -64,5 +67,46 @@ void parallel_parts(size_t count, size_t num_threads, const Weight& weight, cons
         if (error) std::rethrow_exception(error);
     }
 }
+
+// Items [0, count), count < 2^32, in contiguous shares of similar number, one a thread. A thread gets those of its own share
+// first to last, then of the other shares the last ones left: so it keeps to its own as far as the others keep up.
+class WorkShares {
+  public:
+    WorkShares(size_t count, size_t num_threads) : shares_(num_threads) {
+        for (size_t k = 0; k < num_threads; ++k) {
+            shares_[k].left = pack(begin(count, num_threads, k), begin(count, num_threads, k + 1));
+        }
+    }
+    // Where the share of a thread begins.
+    static size_t begin(size_t count, size_t num_threads, size_t thread) { return count * thread / num_threads; }
+    struct Item {
+        size_t index;
+        bool is_own;
+    };
+    // The next item for a thread, nobody else's; none if all are taken. Safe to call from all threads at once.
+    std::optional<Item> next(size_t thread) {
+        for (size_t k = 0; k < shares_.size(); ++k) {
+            std::atomic<uint64_t>& left = shares_[(thread + k) % shares_.size()].left;
+            uint64_t seen = left.load(std::memory_order_relaxed);
+            for (;;) {
+                const size_t begin = seen >> 32;
+                const size_t end = static_cast<uint32_t>(seen);
+                if (begin == end) break;
+                const uint64_t rest = k == 0 ? pack(begin + 1, end) : pack(begin, end - 1);
+                if (left.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) {
+                    return Item{k == 0 ? begin : end - 1, k == 0};
+                }
+            }
+        }
+        return std::nullopt;
+    }
+
+  private:
+    struct alignas(64) Share {
+        std::atomic<uint64_t> left = 0;  // the first item nobody has, and the end
+    };
+    static uint64_t pack(size_t begin, size_t end) { return uint64_t{begin} << 32 | end; }
+    std::vector<Share> shares_;
+};
 
 }  // namespace fastcompress

@@ -21,7 +21,7 @@ import texts
 import vocabularies
 from engines import ENGINES, FORMS, OPENAI, OUTPUTS, TRAINERS
 from fastcompress.errors import DataError
-from processes import Interpreters
+from processes import Interpreters, touch_memory
 from results_file import Results
 from suites import Options
 from texts import WORST_CASES
@@ -140,6 +140,8 @@ def measure(suite: str, given: dict[str, Any]) -> None:
     store.forget_failures()
     if suite not in ("worst", "train"):
         suites.check(options, store)
+    if not given["quick"]:
+        touch_memory()
     suites.measure(suite, options, store)
     if suite == "train":
         suites.check_merges(store)

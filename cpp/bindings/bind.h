@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fastcompress/common/bytes.h"
+#include "fastcompress/common/large_blocks.h"
 #include "fastcompress/common/status.h"
 #include "fastcompress/common/stored_text.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
@@ -78,10 +79,10 @@ py::array_t<T> to_array(std::vector<T> values) {
     return py::array_t<T>(size, data, owner);
 }
 
-// The same for memory from std::malloc.
+// The same for memory from std::malloc or LargeBlocks.
 template <class T>
 py::array_t<T> to_array(T* data, size_t size) {
-    py::capsule owner(data, [](void* memory) { std::free(memory); });
+    py::capsule owner(data, [](void* memory) { LargeBlocks::free(memory); });
     return py::array_t<T>(static_cast<py::ssize_t>(size), data, owner);
 }
 

@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "fastcompress/common/bytes.h"
+#include "fastcompress/common/large_blocks.h"
 #include "fastcompress/common/parallel.h"
 #include "fastcompress/common/sha256.h"
 #include "fastcompress/common/utf8.h"
@@ -199,6 +200,32 @@ void test_work_shares() {
     CHECK(!shares.next(0) && !shares.next(1));
 }
 
+void test_large_blocks() {
+    // Freed blocks come again, whatever was in them; what is trimmed keeps what it holds.
+    constexpr size_t kBytes = 3 * LargeBlocks::kMinBytes;
+    std::vector<uint8_t*> blocks;
+    for (int round = 0; round < 3; ++round) {
+        for (size_t i = 0; i < 2 * LargeBlocks::kNumSpares; ++i) {
+            auto* block = static_cast<uint8_t*>(LargeBlocks::allocate(kBytes));
+            CHECK(block != nullptr && std::ranges::find(blocks, block) == blocks.end());
+            std::fill_n(block, kBytes, static_cast<uint8_t>(i));
+            blocks.push_back(block);
+        }
+        for (size_t i = 0; i < blocks.size(); ++i) {
+            constexpr size_t kUsed = LargeBlocks::kHugePage + 5;
+            LargeBlocks::trim(blocks[i], kUsed);
+            CHECK(std::all_of(blocks[i], blocks[i] + kUsed, [&](uint8_t byte) { return byte == i; }));
+            LargeBlocks::free(blocks[i]);
+        }
+        blocks.clear();
+    }
+    void* huge = LargeBlocks::allocate(2 * LargeBlocks::kMaxSpareBytes);
+    CHECK(huge != nullptr && !LargeBlocks::trim(huge, LargeBlocks::kMaxSpareBytes));
+    LargeBlocks::free(huge);
+    LargeBlocks::free(std::malloc(10));
+    LargeBlocks::free(nullptr);
+}
+
 }  // namespace
 }  // namespace fastcompress
 
@@ -211,5 +238,6 @@ int main() {
     fastcompress::test_reader();
     fastcompress::test_parallel();
     fastcompress::test_work_shares();
+    fastcompress::test_large_blocks();
     return fastcompress::testing::report();
 }

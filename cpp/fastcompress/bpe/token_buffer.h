@@ -9,9 +9,7 @@
 #include <new>
 #include <span>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "fastcompress/common/large_blocks.h"
 
 namespace fastcompress::bpe {
 
@@ -51,34 +49,32 @@ class TokenBuffer {
     void clear() { size_ = 0; }
     void truncate(size_t size) { size_ = size; }  // size <= size()
 
-    // Gives the memory away, never null, not much larger than what it holds; to be released with std::free.
+    // Gives the memory away, never null, of which not much more is resident than what it holds; to be released with
+    // LargeBlocks::free.
     TokenId* release() {
-        if (!data_ || capacity_ - size_ > size_ / 8 + 64) grow(std::max<size_t>(1, size_));
+        if (!data_ || capacity_ - size_ > size_ / 8 + 64) {
+            if (!data_ || !LargeBlocks::trim(data_.get(), size_ * sizeof(TokenId)))
+                reallocate(std::max<size_t>(1, size_));
+        }
         size_ = capacity_ = 0;
         return data_.release();
     }
 
   private:
     struct Free {
-        void operator()(TokenId* memory) const { std::free(memory); }
+        void operator()(TokenId* memory) const { LargeBlocks::free(memory); }
     };
-    // Also shrinks.
     void grow(size_t capacity) {
         const size_t num_bytes = capacity * sizeof(TokenId);
-        void* memory = nullptr;
-#if defined(__linux__)
-        // Pages of 2 MiB for large arrays: a fault for each of 4 KiB would take a tenth of the time of encoding.
-        constexpr size_t kHugePage = size_t{1} << 21;
-        if (num_bytes >= 2 * kHugePage && capacity > capacity_) {
-            if (posix_memalign(&memory, kHugePage, num_bytes) != 0) throw std::bad_alloc();
-            madvise(memory, num_bytes, MADV_HUGEPAGE);
-            if (size_ > 0) std::memcpy(memory, data_.get(), size_ * sizeof(TokenId));
-            data_.reset(static_cast<TokenId*>(memory));
-            capacity_ = capacity;
-            return;
-        }
-#endif
-        memory = std::realloc(data_.get(), num_bytes);
+        if (num_bytes < LargeBlocks::kMinBytes) return reallocate(capacity);
+        auto* memory = static_cast<TokenId*>(LargeBlocks::allocate(num_bytes));
+        if (!memory) throw std::bad_alloc();
+        if (size_ > 0) std::memcpy(memory, data_.get(), size_ * sizeof(TokenId));
+        data_.reset(memory);
+        capacity_ = capacity;
+    }
+    void reallocate(size_t capacity) {
+        void* memory = std::realloc(data_.get(), capacity * sizeof(TokenId));
         if (!memory) throw std::bad_alloc();
         (void)data_.release();
         data_.reset(static_cast<TokenId*>(memory));

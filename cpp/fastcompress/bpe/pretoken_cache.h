@@ -8,7 +8,7 @@
 // An entry whose set is full goes to the set beside, where it takes a little longer to find; if that is full too, it
 // pushes the older of its own set out. So the first pretokens of a text, which tend to be its most frequent ones, stay
 // where they are found at once. The table grows with what it is given, from 128 KiB for a call on a short text to
-// 32 MiB, and not beyond; of the arena's 32 MiB what is not used is never touched (where there is mmap). Hostile text
+// 32 MiB, and not beyond; what is not used of it, and of the 32 MiB of the arena, is never touched. Hostile text
 // can at worst make every look-up miss.
 #pragma once
 

@@ -20,16 +20,16 @@ ShortKey key_of(const std::string& text) {
     return text.size() > ShortKey::kMaxBytes ? ShortKey::of_long(as_bytes(text)) : ShortKey::of(as_bytes(text));
 }
 
-std::vector<TokenId> ids_of(size_t i, size_t count) {
+std::vector<TokenId> ids_of(size_t i, size_t count, size_t num_ids) {
     std::vector<TokenId> ids(count);
-    for (size_t k = 0; k < count; ++k) ids[k] = static_cast<TokenId>((i * 31 + k * 7) % 60'000);
+    for (size_t k = 0; k < count; ++k) ids[k] = static_cast<TokenId>((i * 31 + k * 0x9e3779b1u) % num_ids);
     return ids;
 }
 
 // Pretokens of 6 to 45 bytes that are 1 to 12 ids, some of them twice.
 void test_growing_loses_nothing(size_t num_ids) {
     const auto text_of = [](size_t i) { return name(i, 6 + i % 40); };
-    const auto ids = [](size_t i) { return ids_of(i, 1 + i % 12); };
+    const auto ids = [&](size_t i) { return ids_of(i, 1 + i % 12, num_ids); };
     PretokenCache cache(num_ids);
     size_t num_lost = 0;
     const auto check = [&](size_t i) {
@@ -67,7 +67,8 @@ void test_growing_loses_nothing(size_t num_ids) {
 }  // namespace fastcompress::bpe
 
 int main() {
-    fastcompress::bpe::test_growing_loses_nothing(60'000);
-    fastcompress::bpe::test_growing_loses_nothing(100'000);
+    fastcompress::bpe::test_growing_loses_nothing(size_t{1} << 16);  // ids of 16 bits in an entry
+    fastcompress::bpe::test_growing_loses_nothing(size_t{1} << 18);  // of 18
+    fastcompress::bpe::test_growing_loses_nothing(size_t{1} << 21);  // of 32
     return fastcompress::testing::report();
 }

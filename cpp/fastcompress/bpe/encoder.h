@@ -43,7 +43,7 @@ class Encoder {
     void encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends);
 
     // Makes the cache as large as megabytes of text need it, and fills it with the first tokens of the vocabulary. Takes some
-    // 3 to 9 ms and 16 MiB, once; an encoder that has had much to do does it unasked.
+    // 3 ms (up to 60 where the system was slow to find the memory) and 16 MiB, once; an encoder that has had much to do does it unasked.
     void prepare_for_much();
 
     // Appends the ids of one pretoken, for a caller who has split the text by rules of its own.

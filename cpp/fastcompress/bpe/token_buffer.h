@@ -52,10 +52,8 @@ class TokenBuffer {
     // Gives the memory away, never null, of which not much more is resident than what it holds; to be released with
     // LargeBlocks::free.
     TokenId* release() {
-        if (!data_ || capacity_ - size_ > size_ / 8 + 64) {
-            if (!data_ || !LargeBlocks::trim(data_.get(), size_ * sizeof(TokenId)))
-                reallocate(std::max<size_t>(1, size_));
-        }
+        const bool is_trimmed = data_ && LargeBlocks::trim(data_.get(), size_ * sizeof(TokenId));
+        if (!is_trimmed && (!data_ || capacity_ - size_ > size_ / 8 + 64)) reallocate(std::max<size_t>(1, size_));
         size_ = capacity_ = 0;
         return data_.release();
     }

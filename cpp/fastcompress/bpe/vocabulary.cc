@@ -124,7 +124,7 @@ TokenId Vocabulary::insert_spelling(TokenId id) {
         ShortToken& slot = short_tokens_[find_short_slot(key)];
         if (slot.key.high != 0) return slot.id;
         slot = {key, id, all_are_whole() ? id : kNoToken};
-        const size_t bit = key.hash() >> filter_shift_;
+        const size_t bit = filter_bit(key);
         token_filter_[bit / 64] |= uint64_t{1} << bit % 64;
         return kNoToken;
     }

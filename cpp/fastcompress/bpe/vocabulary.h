@@ -102,7 +102,7 @@ class Vocabulary {
     }
     // False only if it is none. A bitmap of 8 to 16 bits a token answers, most of the time, out of the second-level cache.
     bool may_be_whole_pretoken(ShortKey pretoken) const {
-        const size_t bit = pretoken.hash() >> filter_shift_;
+        const size_t bit = filter_bit(pretoken);
         return (token_filter_[bit / 64] >> bit % 64 & 1) != 0;
     }
     [[gnu::always_inline]] void prefetch_whole_pretoken(ShortKey pretoken) const {
@@ -164,7 +164,8 @@ class Vocabulary {
         return i;  // of the key, or the free one where it belongs
     }
     HugeArray<ShortToken> short_tokens_{0};
-    std::vector<uint64_t> token_filter_;  // bit hash() >> filter_shift_ of each of their keys is set
+    size_t filter_bit(ShortKey key) const { return key.hash() >> filter_shift_; }
+    std::vector<uint64_t> token_filter_;  // the filter_bit() of each of their keys is set
     int filter_shift_ = 0;
     std::vector<TokenId> long_tokens_;
     std::vector<bool> is_added_;       // by id: an added token's alone

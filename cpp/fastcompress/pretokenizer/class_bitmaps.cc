@@ -134,8 +134,7 @@ ClassBitmaps::Taken ClassBitmaps::add_block(size_t word, uint32_t first) {
     const DecodedCodePoint decoded = decode_utf8(bytes, first, 66);
     if (decoded.length != 2 && decoded.length != 3) return {};
     const CharBlock& block = char_block(family_, decoded.value / 64);
-    const BlockQuery query = {
-        {bytes[first], bytes[first + 1], 0}, decoded.length, block.sets.data(), block.num_classes};
+    const BlockQuery query = {{bytes[first], bytes[first + 1]}, decoded.length, block.sets.data(), block.num_classes};
     BlockMasks masks;
     kClassKernels.match_block(bytes, query, masks);
     const bool has_three = decoded.length == 3;

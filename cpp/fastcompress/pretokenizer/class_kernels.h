@@ -17,9 +17,9 @@ struct AsciiRows {
 using LastByteSet = std::array<uint8_t, 16>;
 inline constexpr size_t kMaxBlockSets = 8;
 
-// Characters of `length` 2 or 3 bytes, all of which but the last are those of `bytes`.
+// Characters of `length` 2 or 3 bytes, which begin with one or two of `bytes`.
 struct BlockQuery {
-    uint8_t bytes[3];
+    uint8_t bytes[2];
     uint32_t length;
     const LastByteSet* sets;
     size_t num_sets;
@@ -38,7 +38,7 @@ struct ClassKernels {
     // First bytes of Han, Hangul and kana letters, of which text holds too many to go block by block: those of the ranges
     // where that is plain to see. bytes[0, 66) may be read.
     uint64_t (*find_east_asian)(const uint8_t* bytes);
-    // bytes[0, 66) may be read.
+    // Of 64 bytes; bytes[0, 66) may be read.
     void (*match_block)(const uint8_t* bytes, const BlockQuery& query, BlockMasks& masks);
     // Writes the numbers of the set bits in [begin, end) in ascending order, and up to 64 places more; returns how many.
     size_t (*list_bits)(const uint64_t* words, size_t begin, size_t end, uint32_t* out);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "fastcompress/common/targets.h"
+#include "fastcompress/pretokenizer/class_kernels.h"
 #include "fastcompress/pretokenizer/scanners.h"
 
 namespace fastcompress::pretokenizer {
@@ -18,26 +19,41 @@ void for_each_bit(const uint64_t* words, size_t num_words, const Visit& visit) {
     }
 }
 
-// Words that are computed side by side. The machine's vectors hold them all, or the compiler divides them.
+// So many words are computed side by side, as the machine's vectors hold, or the compiler divides them.
+template <size_t kWordsAtOnce>
+struct WordVector;
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // how functions would return them: all of these are inlined
-using Words = uint64_t __attribute__((vector_size(32)));
+template <>
+struct WordVector<4> {
+    using Type = uint64_t __attribute__((vector_size(32)));
+};
+template <>
+struct WordVector<8> {
+    using Type = uint64_t __attribute__((vector_size(64)));
+};
+constexpr size_t kUsualWords = 4;
 #else
-using Words = uint64_t;
+template <>
+struct WordVector<1> {
+    using Type = uint64_t;
+};
+constexpr size_t kUsualWords = 1;
 #endif
-constexpr size_t kWordsAtOnce = sizeof(Words) / sizeof(uint64_t);
-static_assert(ClassBitmaps::kWords % kWordsAtOnce == 0);
 
+template <class Words>
 FASTCOMPRESS_INLINED Words load(const uint64_t* words) {
     Words loaded;
     std::memcpy(&loaded, words, sizeof loaded);
     return loaded;
 }
+template <class Words>
 FASTCOMPRESS_INLINED void store(const Words& words, uint64_t* out) {
     std::memcpy(out, &words, sizeof words);
 }
+template <class Words>
 FASTCOMPRESS_INLINED uint64_t any_of(const Words& words) {
-    uint64_t separate[kWordsAtOnce];
+    uint64_t separate[sizeof(Words) / sizeof(uint64_t)];
     store(words, separate);
     uint64_t any = 0;
     for (const uint64_t word : separate) any |= word;
@@ -45,24 +61,46 @@ FASTCOMPRESS_INLINED uint64_t any_of(const Words& words) {
 }
 
 // A row of bitmaps as seen from some words: the classes of the bytes before and after each byte.
+template <class Words>
 struct Row {
     const uint64_t* words;
-    FASTCOMPRESS_INLINED Words here() const { return load(words); }
-    template <int kDistance>
-    FASTCOMPRESS_INLINED Words before() const {  // bit i: byte i - kDistance
-        return load(words) << kDistance | load(words - 1) >> (64 - kDistance);
+    FASTCOMPRESS_INLINED Words here() const { return load<Words>(words); }
+    // All inlined, so that distances are constants where they are used.
+    FASTCOMPRESS_INLINED Words before(int distance) const {  // bit i: byte i - distance
+        return load<Words>(words) << distance | load<Words>(words - 1) >> (64 - distance);
     }
-    template <int kDistance>
-    FASTCOMPRESS_INLINED Words after() const {  // bit i: byte i + kDistance
-        return load(words) >> kDistance | load(words + 1) << (64 - kDistance);
+    FASTCOMPRESS_INLINED Words after(int distance) const {  // bit i: byte i + distance
+        return load<Words>(words) >> distance | load<Words>(words + 1) << (64 - distance);
     }
 };
+
+// Adds bitmaps word by word, as numbers of many words.
+struct Adder {
+    uint64_t carry = 0;
+    uint64_t add(uint64_t a, uint64_t b) {
+        const uint64_t partial = a + b;
+        const uint64_t sum = partial + carry;
+        carry = (partial < a) | (sum < partial);
+        return sum;
+    }
+};
+
+uint64_t find_slashes(Bytes window, size_t word) {
+    const Bytes bytes = window.subspan(64 * word);
+    if (bytes.size() >= 64) return kClassKernels.find_range(bytes.data(), '/', '/');
+    uint64_t slashes = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) slashes |= uint64_t{bytes[i] == '/'} << i;
+    return slashes;
+}
 
 }  // namespace
 
 // The rules that need no more than the characters beside a border. Below, "start" means: the first byte of a run.
-template <BorderRules::WordRule kWordRule, bool kAscii>
+template <size_t kWordsAtOnce, BorderRules::WordRule kWordRule, bool kAscii>
 FASTCOMPRESS_INLINED void BorderBits::find_local() {
+    static_assert(ClassBitmaps::kWords % kWordsAtOnce == 0);
+    using Words = typename WordVector<kWordsAtOnce>::Type;
+    using Row = Row<Words>;
     constexpr bool kCased = kWordRule == BorderRules::kCasedWords;
     const bool divides_numbers = rules_.max_digits > 0;
     Words any_contraction = {}, any_absorbed = {}, any_indented = {}, any_long_number = {}, any_uncertain = {};
@@ -82,54 +120,51 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
         const Words first_bytes = kAscii ? ~Words{} : ~continuation.here();
         // For a bit that says something about the character before: the bytes between its first byte and here.
         const auto before_character = [&](const auto& at_distance) FASTCOMPRESS_INLINED_LAMBDA -> Words {
-            Words bits = at_distance(std::integral_constant<int, 1>());
+            Words bits = at_distance(1);
             if constexpr (!kAscii) {
-                Words between = continuation.before<1>();
-                bits |= between & at_distance(std::integral_constant<int, 2>());
-                between &= continuation.before<2>();
-                bits |= between & at_distance(std::integral_constant<int, 3>());
-                between &= continuation.before<3>();
-                bits |= between & at_distance(std::integral_constant<int, 4>());
+                Words between = continuation.before(1);
+                bits |= between & at_distance(2);
+                between &= continuation.before(2);
+                bits |= between & at_distance(3);
+                between &= continuation.before(3);
+                bits |= between & at_distance(4);
             }
             return bits;
         };
 
-        const Words after_space = spaces.before<1>();
-        const Words after_blank = blanks.before<1>();
+        const Words after_space = spaces.before(1);
+        const Words after_blank = blanks.before(1);
         // In o200k words are letters and marks, and the symbols that can hold marks are looked at by the scanner.
         const auto words_at = [&](const auto& view) FASTCOMPRESS_INLINED_LAMBDA {
             return kCased ? view(upper) | view(lower) : view(letters);
         };
         const Words in_word = words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.here(); });
-        const Words after_word =
-            words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.template before<1>(); });
+        const Words after_word = words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.before(1); });
         const Words in_symbols = kCased ? symbols.here() & ~in_word : symbols.here();
-        const auto symbols_before =
-            [&]<int kDistance>(std::integral_constant<int, kDistance>) FASTCOMPRESS_INLINED_LAMBDA {
-                const Words bits = symbols.before<kDistance>();
-                return kCased ? bits & ~(upper.before<kDistance>() | lower.before<kDistance>()) : bits;
-            };
-        const Words after_symbols = symbols_before(std::integral_constant<int, 1>());
+        const auto symbols_before = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
+            const Words bits = symbols.before(distance);
+            return kCased ? bits & ~(upper.before(distance) | lower.before(distance)) : bits;
+        };
+        const Words after_symbols = symbols_before(1);
         const Words word_starts = in_word & ~after_word;
-        const Words number_starts = numbers.here() & ~numbers.before<1>();
+        const Words number_starts = numbers.here() & ~numbers.before(1);
         const Words symbol_starts = in_symbols & ~after_symbols;
         const Words space_starts = spaces.here() & ~after_space;
 
         Words borders = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
         Words contractions;
         Words last_spaces;  // the last character of white space before something else: \s+(?!\S)
-        const auto nonspace_after =
-            [&]<int kDistance>(std::integral_constant<int, kDistance>) FASTCOMPRESS_INLINED_LAMBDA {
-                return letters.after<kDistance>() | numbers.after<kDistance>() | symbols.after<kDistance>();
-            };
+        const auto nonspace_after = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
+            return letters.after(distance) | numbers.after(distance) | symbols.after(distance);
+        };
         {
-            Words before_other = nonspace_after(std::integral_constant<int, 1>());
+            Words before_other = nonspace_after(1);
             if constexpr (!kAscii) {
-                Words between = continuation.after<1>();
+                Words between = continuation.after(1);
                 before_other &= ~between;
-                before_other |= between & ~continuation.after<2>() & nonspace_after(std::integral_constant<int, 2>());
-                between &= continuation.after<2>();
-                before_other |= between & ~continuation.after<3>() & nonspace_after(std::integral_constant<int, 3>());
+                before_other |= between & ~continuation.after(2) & nonspace_after(2);
+                between &= continuation.after(2);
+                before_other |= between & ~continuation.after(3) & nonspace_after(3);
             }
             last_spaces = spaces.here() & first_bytes & before_other;
         }
@@ -137,16 +172,13 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
             borders |= (word_starts | number_starts) & ~after_blank;
             borders |= space_starts | last_spaces;
             // An apostrophe that begins a pretoken, before a letter.
-            contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after<1>();
+            contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after(1);
         } else {
             // A symbol that stands alone between the pretoken before it and a word belongs to the word.
-            const auto lone_symbol = [&]<int kDistance>(std::integral_constant<int, kDistance>)
-                                         FASTCOMPRESS_INLINED_LAMBDA {
-                                             return symbols_before(std::integral_constant<int, kDistance>()) &
-                                                    ~symbols_before(std::integral_constant<int, kDistance + 1>()) &
-                                                    ~blanks.before<kDistance + 1>();
-                                         };
-            const Words after_newline = newlines.before<1>();
+            const auto lone_symbol = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
+                return symbols_before(distance) & ~symbols_before(distance + 1) & ~blanks.before(distance + 1);
+            };
+            const Words after_newline = newlines.before(1);
             borders |= word_starts & ~(after_space & ~after_newline) & ~before_character(lone_symbol);
             borders |= number_starts;
             // Line breaks after symbols belong to them; what white space is left begins anew (absorb_newlines).
@@ -160,24 +192,24 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
             any_absorbed |= absorbed;
             any_indented |= indents;
             if constexpr (kCased) {
-                const Words both_before = upper.before<1>() & lower.before<1>();
+                const Words both_before = upper.before(1) & lower.before(1);
                 const Words only_upper = upper.here() & ~lower.here() & first_bytes;
-                borders |= only_upper & lower.before<1>() & ~upper.before<1>();
+                borders |= only_upper & lower.before(1) & ~upper.before(1);
                 // Upper case after a letter without case (or a mark) divides or not, depending on what is around;
                 // a mark after symbols is one of them or begins a word.
                 const Words doubtful =
                     (only_upper & both_before) | (in_word & ~letters.here() & first_bytes & after_symbols);
                 store(doubtful, &uncertain_[word]);
                 any_uncertain |= doubtful;
-                contractions = apostrophes.here() & after_word & letters.after<1>();
+                contractions = apostrophes.here() & after_word & letters.after(1);
             } else {
-                contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after<1>();
+                contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after(1);
             }
         }
         if (divides_numbers) {
             const Words in_number = numbers.here();
-            any_long_number |= in_number & numbers.before<1>() & numbers.before<2>() & numbers.before<3>();
-            if (!kAscii || rules_.max_digits == 1) any_long_number |= in_number & numbers.before<1>();
+            any_long_number |= in_number & numbers.before(1) & numbers.before(2) & numbers.before(3);
+            if (!kAscii || rules_.max_digits == 1) any_long_number |= in_number & numbers.before(1);
         }
         if constexpr (!kCased) store(Words{}, &uncertain_[word]);
         store(contractions, &contractions_[word]);
@@ -191,20 +223,25 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
     has_uncertain_ = any_of(any_uncertain) != 0;
 }
 
+template <size_t kWordsAtOnce>
 FASTCOMPRESS_INLINED void BorderBits::find_by_rules() {
     const auto find_words = [&]<BorderRules::WordRule kWordRule>() FASTCOMPRESS_INLINED_LAMBDA {
-        bitmaps_->all_ascii() ? find_local<kWordRule, true>() : find_local<kWordRule, false>();
+        bitmaps_->all_ascii() ? find_local<kWordsAtOnce, kWordRule, true>()
+                              : find_local<kWordsAtOnce, kWordRule, false>();
     };
     switch (rules_.words) {
-        case BorderRules::kSpaceBefore: find_words.operator()<BorderRules::kSpaceBefore>(); break;
-        case BorderRules::kAnyBefore: find_words.operator()<BorderRules::kAnyBefore>(); break;
-        case BorderRules::kCasedWords: find_words.operator()<BorderRules::kCasedWords>(); break;
+        case BorderRules::kSpaceBefore: find_words.template operator()<BorderRules::kSpaceBefore>(); break;
+        case BorderRules::kAnyBefore: find_words.template operator()<BorderRules::kAnyBefore>(); break;
+        case BorderRules::kCasedWords: find_words.template operator()<BorderRules::kCasedWords>(); break;
     }
 }
 
 #if defined(FASTCOMPRESS_AVX2)
 FASTCOMPRESS_AVX2 void BorderBits::find_by_rules_with_avx2() {
-    find_by_rules();
+    find_by_rules<4>();
+}
+FASTCOMPRESS_AVX512 void BorderBits::find_by_rules_with_avx512() {
+    find_by_rules<8>();
 }
 #endif
 
@@ -215,9 +252,15 @@ void BorderBits::find(const ClassBitmaps& bitmaps) {
     const bool is_last = bitmaps.end() == bitmaps.text().size();
     limit_ = is_last ? size_ : size_ < 16 ? 0 : size_ - 16;  // no local rule looks further than 16 bytes
 #if defined(FASTCOMPRESS_AVX2)
-    has_avx2() ? find_by_rules_with_avx2() : find_by_rules();
+    if (has_avx512()) {
+        find_by_rules_with_avx512();
+    } else if (has_avx2()) {
+        find_by_rules_with_avx2();
+    } else {
+        find_by_rules<kUsualWords>();
+    }
 #else
-    find_by_rules();
+    find_by_rules<kUsualWords>();
 #endif
     borders_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end beyond the last word
     if (any_contraction_) end_contractions();
@@ -247,53 +290,71 @@ void BorderBits::end_contractions() {
     });
 }
 
-// [^\s\p{L}\p{N}]+[\r\n]* (in o200k: [\r\n/]*): the line breaks after symbols belong to them.
+// [^\s\p{L}\p{N}]+[\r\n]* (in o200k: [\r\n/]*): the line breaks after symbols belong to them. A run of what is absorbed ends
+// where a one, added at a place within it, is carried to.
 void BorderBits::absorb_newlines() {
     const bool with_slash = rules_.words == BorderRules::kCasedWords;
     const Bytes window = bitmaps_->text().subspan(bitmaps_->begin(), size_);
-    size_t end = 0;
-    for_each_bit(newlines_after_symbols_.data(), num_words_, [&](size_t begin) {
-        if (begin < end) return;  // within what was absorbed
-        end = begin + 1;
-        const auto is_absorbed = [&](uint8_t byte) {
-            return byte == '\n' || byte == '\r' || (with_slash && byte == '/');
-        };
-        while (end < size_ && is_absorbed(window[end])) ++end;
-        if (end - begin > 1) clear(begin, end);
-        if (end == size_) {
-            if (limit_ < size_) limit_ = std::min(limit_, begin);
-            return;
-        }
-        set(end);
+    const uint64_t* newlines = bitmaps_->row(kNewlineRun);
+    const auto is_absorbed = [&](uint8_t byte) { return byte == '\n' || byte == '\r' || (with_slash && byte == '/'); };
+    Adder adder;
+    uint64_t slash_before = 0;
+    for (size_t word = 0; word < num_words_; ++word) {
+        const uint64_t starts = newlines_after_symbols_[word];
+        if ((starts | adder.carry) == 0) continue;
+        const uint64_t slashes = with_slash ? find_slashes(window, word) : 0;
+        const uint64_t run = newlines[word] | slashes;
+        const uint64_t sum = adder.add(run, starts);
+        const uint64_t ends = sum & ~run;
+        borders_[word] &= ~((run & ~sum) | starts);  // a start within a run that another one began stays set in the sum
+        borders_[word] |= ends;
         // After a slash that was absorbed, bytes that look as if symbols went on begin anew.
-        if (window[end - 1] == '/') doubt(end);
-    });
+        const uint64_t doubtful = ends & (slashes << 1 | slash_before);
+        uncertain_[word] |= doubtful;
+        has_uncertain_ |= doubtful != 0;
+        slash_before = slashes >> 63 & adder.carry;
+    }
+    size_t begin = size_;
+    while (begin > 0 && is_absorbed(window[begin - 1])) --begin;
+    for (; begin < size_; ++begin) {
+        if (newlines_after_symbols_[begin / 64] >> begin % 64 & 1) break;
+    }
+    if (begin == size_) return;
+    // A run that goes on past the window.
+    borders_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
+    uncertain_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
+    if (limit_ < size_) limit_ = std::min(limit_, begin);
 }
 
 // White space ends after its last line break: there is a border after a line break that none follows.
 void BorderBits::divide_spaces() {
-    for_each_bit(blanks_after_newlines_.data(), num_words_, [&](size_t offset) {
-        size_t end = offset;
-        const uint64_t* spaces = bitmaps_->row(kSpaceRun);
-        const uint64_t* newlines = bitmaps_->row(kNewlineRun);
-        for (;;) {  // to the first byte that is no space, or a line break
-            const size_t word = end / 64;
-            const size_t shift = end % 64;
-            const uint64_t ends = (~spaces[word] | newlines[word]) >> shift;
-            if (ends != 0) {
-                end += static_cast<size_t>(std::countr_zero(ends));
-                break;
-            }
-            end += 64 - shift;
-            if (end >= size_) break;
+    const uint64_t* spaces = bitmaps_->row(kSpaceRun);
+    const uint64_t* newlines = bitmaps_->row(kNewlineRun);
+    const auto is_blank = [&](size_t offset) {
+        return (spaces[offset / 64] & ~newlines[offset / 64]) >> offset % 64 & 1;
+    };
+    const auto begin_of = [&](size_t end) {  // of the blanks before `end`
+        while (end > 0 && is_blank(end - 1)) --end;
+        return end;
+    };
+    // Few lines are all blanks, and few blanks are cut off by the end of the window: those are taken out.
+    const auto take_out = [&](size_t offset) { blanks_after_newlines_[offset / 64] &= ~(uint64_t{1} << offset % 64); };
+    Adder adder;
+    for (size_t word = 0; word < num_words_; ++word) {
+        const uint64_t starts = blanks_after_newlines_[word];
+        if ((starts | adder.carry) == 0) continue;
+        const uint64_t blanks = spaces[word] & ~newlines[word];
+        for (uint64_t ends = adder.add(blanks, starts) & newlines[word]; ends != 0; ends &= ends - 1) {
+            take_out(begin_of(64 * word + static_cast<size_t>(std::countr_zero(ends))));
         }
-        if (end >= size_) {
-            // Nobody knows yet. (At the end of the text the scanner is asked, from the first space on.)
-            if (limit_ < size_) limit_ = std::min(limit_, offset);
-        } else if (!(newlines[end / 64] >> end % 64 & 1)) {
-            set(offset);
-        }
-    });
+    }
+    const size_t begin = begin_of(size_);
+    if (begin < size_ && blanks_after_newlines_[begin / 64] >> begin % 64 & 1) {
+        // Nobody knows yet. (At the end of the text the scanner is asked, from the first space on.)
+        take_out(begin);
+        if (limit_ < size_) limit_ = std::min(limit_, begin);
+    }
+    for (size_t word = 0; word < num_words_; ++word) borders_[word] |= blanks_after_newlines_[word];
 }
 
 // \p{N}{1,3}: from the start of a run of numbers, a border every so many characters.

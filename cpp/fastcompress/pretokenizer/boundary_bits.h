@@ -44,10 +44,12 @@ class BorderBits {
     size_t limit() const { return limit_; }
 
   private:
-    template <BorderRules::WordRule kWordRule, bool kAscii>
+    template <size_t kWordsAtOnce, BorderRules::WordRule kWordRule, bool kAscii>
     void find_local();
+    template <size_t kWordsAtOnce>
     void find_by_rules();
     void find_by_rules_with_avx2();
+    void find_by_rules_with_avx512();
     void end_contractions();
     void absorb_newlines();
     void divide_spaces();

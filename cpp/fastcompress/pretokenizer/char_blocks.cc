@@ -13,17 +13,18 @@ constexpr uint32_t kNumBlocks = 0x10000 / kBlockSize;
 CharBlock make_block(RunFamily family, uint32_t number) {
     CharBlock block{};
     const auto add = [&](RunClass run_class) {
+        const uint32_t k = block.sets.size;
         LastByteSet set{};
-        bool is_empty = true;
         for (uint32_t i = 0; i < kBlockSize; ++i) {
             const uint32_t code_point = number * kBlockSize + i;
             if (!belongs(class_of(code_point), code_point, run_class)) continue;
             set[i % 16] |= static_cast<uint8_t>(1 << i / 16);
-            is_empty = false;
+            block.sets.sets_of[i] |= static_cast<uint8_t>(1 << k);
         }
-        if (is_empty) return;
-        block.classes[block.num_classes] = run_class;
-        block.sets[block.num_classes++] = set;
+        if (set == LastByteSet{}) return;
+        block.classes[k] = run_class;
+        block.sets.sets[k] = set;
+        ++block.sets.size;
     };
     for (const RunClass run_class : {kLetterRun, kNumberRun, kSpaceRun, kSymbolRun}) add(run_class);
     for (const RunClass run_class : classes_of(family)) add(run_class);

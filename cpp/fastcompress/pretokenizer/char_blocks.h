@@ -14,9 +14,8 @@ namespace fastcompress::pretokenizer {
 
 struct CharBlock {
     // The sets of its characters by class: those classes of the family that it has characters of.
-    uint32_t num_classes;
-    std::array<RunClass, kMaxBlockSets> classes;
-    std::array<LastByteSet, kMaxBlockSets> sets;
+    LastByteSets sets;
+    std::array<RunClass, kMaxBlockSets> classes = {};
 };
 
 // The block that holds code points 64 `number` to 64 `number` + 63, below U+10000. Computed when it is first asked for,

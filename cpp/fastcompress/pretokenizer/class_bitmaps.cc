@@ -22,10 +22,10 @@ void ClassBitmaps::fill(size_t begin) {
     }
     const size_t size = end_ - begin;
     const size_t num_words = (size + 63) / 64;
-    // What is looked at beyond the window is zero: three words at most where four are computed at once, and one after.
+    // What is looked at beyond the window is zero: seven words at most where eight are computed at once, and one after.
     for_each_row([&](uint64_t* bits) {
         bits[-1] = 0;
-        std::fill_n(bits + num_words, (4 - num_words % 4) % 4 + 1, 0);
+        std::fill_n(bits + num_words, (8 - num_words % 8) % 8 + 1, 0);
     });
     // The last bytes of the text are copied, so that as many may be read as there are bits.
     const size_t num_direct = std::min(num_words, (text_.size() - begin) / 64);
@@ -66,33 +66,45 @@ void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_
         std::fill_n(at(kHanKanaPunctuationRun), num_words, 0);
         std::copy_n(rows.letter, num_words, at(kOtherWordRun));
         for (size_t i = 0; i < num_words; ++i) {
-            at(kOtherPunctuationRun)[i] =
-                kClassKernels.find_graphic(bytes + 64 * i) & ~(rows.letter[i] | rows.number[i]);
+            const uint64_t graphic = kClassKernels.find_range(bytes + 64 * i, '!', '~');
+            at(kOtherPunctuationRun)[i] = graphic & ~(rows.letter[i] | rows.number[i]);
         }
     }
 }
 
 // East Asian letters first, then block by block, and one by one what is not well-formed, takes four bytes, or comes at the
-// very end.
+// very end. A text is mostly in few blocks, so those that were of use are tried before looking what comes first: how many
+// blocks a word holds is a guess that goes wrong, which costs more than two look-ups for nothing.
 void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
     uint64_t taken_before = 0;  // bytes of a word that characters of the one before it reach into
     size_t decoded_to = 0;      // the table was asked for characters before this offset
+    std::array<BlockQuery, 2> usual = {};
     for (size_t word = 0; word < num_words; ++word) {
         const size_t offset = word * 64;
         uint64_t rest = beyond_[word] & ~std::exchange(taken_before, 0);
+        if (rest == 0) continue;
         const auto take = [&](const Taken& taken) {
             rest &= ~taken.here;
             taken_before |= taken.next;
+            return taken.here != 0;
         };
         const bool can_read_on = begin_ + offset + 66 <= text_.size();
-        if (rest != 0 && can_read_on && family_ != RunFamily::kScripts) take(add_east_asian(word));
+        BlockQuery* useless = nullptr;  // of the usual ones
+        if (can_read_on) {
+            if (family_ != RunFamily::kScripts) take(add_east_asian(word));
+            for (BlockQuery& query : usual) {
+                if (query.block == nullptr || !take(add_block(word, query))) useless = &query;
+            }
+        }
         while (rest != 0) {
             const auto first = static_cast<uint32_t>(std::countr_zero(rest));
             if (offset + first >= decoded_to) {
-                const Taken taken = can_read_on ? add_block(word, first) : Taken{};
-                if (taken.here != 0) {
-                    take(taken);
-                    continue;
+                if (can_read_on) {
+                    const BlockQuery query = block_of(offset + first);
+                    if (query.block != nullptr && take(add_block(word, query))) {
+                        if (useless != nullptr) *std::exchange(useless, nullptr) = query;
+                        continue;
+                    }
                 }
                 decoded_to = offset + first + add_character(offset + first);
             }
@@ -127,19 +139,23 @@ ClassBitmaps::Taken ClassBitmaps::add_east_asian(size_t word) {
     return taken;
 }
 
-// Does for all characters of the block of the one that begins at byte `first` of a word what add_character() does. Takes
-// none if that is not a well-formed one of two or three bytes. 66 bytes may be read.
-ClassBitmaps::Taken ClassBitmaps::add_block(size_t word, uint32_t first) {
-    const uint8_t* bytes = text_.data() + begin_ + 64 * word;
-    const DecodedCodePoint decoded = decode_utf8(bytes, first, 66);
+// The block of the character at an offset of the window; none if that is not a well-formed one of two or three bytes.
+ClassBitmaps::BlockQuery ClassBitmaps::block_of(size_t offset) const {
+    const uint8_t* bytes = text_.data() + begin_ + offset;
+    const DecodedCodePoint decoded = decode_utf8(bytes, 0, text_.size() - begin_ - offset);
     if (decoded.length != 2 && decoded.length != 3) return {};
-    const CharBlock& block = char_block(family_, decoded.value / 64);
-    const BlockQuery query = {{bytes[first], bytes[first + 1]}, decoded.length, block.sets.data(), block.num_classes};
+    return {{bytes[0], bytes[1]}, decoded.length, &char_block(family_, decoded.value / 64)};
+}
+
+// Does for all characters of a block in a word what add_character() does. 66 bytes may be read.
+ClassBitmaps::Taken ClassBitmaps::add_block(size_t word, const BlockQuery& query) {
+    const CharBlock& block = *query.block;
     BlockMasks masks;
-    kClassKernels.match_block(bytes, query, masks);
-    const bool has_three = decoded.length == 3;
+    kClassKernels.match_block(text_.data() + begin_ + 64 * word, query.bytes, query.length, block.sets, masks);
+    const bool has_three = query.length == 3;
     const uint64_t firsts = masks.all & beyond_[word];  // not past the end of the window
-    for (size_t k = 0; k < block.num_classes; ++k) {
+    if (firsts == 0) return {};
+    for (size_t k = 0; k < block.sets.size; ++k) {
         set(block.classes[k], word, spread(masks.in_set[k] & firsts, has_three));
     }
     const Taken taken = spread(firsts, has_three);

@@ -81,6 +81,8 @@ inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
     return false;
 }
 
+struct CharBlock;
+
 class ClassBitmaps {
   public:
     static constexpr size_t kWindowBytes = 4096;
@@ -120,7 +122,7 @@ class ClassBitmaps {
     Bytes text() const { return text_; }
     bool all_ascii() const { return all_ascii_; }
     // Bit i of word w stands for byte begin() + 64 w + i. Word -1 is zero, and so are the words after the last one, up to
-    // and with the next that is a multiple of four.
+    // and with the next that is a multiple of eight.
     const uint64_t* row(RunClass run_class) const { return rows_[run_class].data() + 1; }
 
   private:
@@ -135,7 +137,13 @@ class ClassBitmaps {
     static Taken spread(uint64_t firsts, bool has_three);
     void set(RunClass run_class, size_t word, const Taken& taken);
     Taken add_east_asian(size_t word);
-    Taken add_block(size_t word, uint32_t first);
+    struct BlockQuery {  // characters of `length` bytes, which begin with one or two of `bytes`
+        uint8_t bytes[2];
+        uint32_t length;
+        const CharBlock* block;
+    };
+    BlockQuery block_of(size_t offset) const;
+    Taken add_block(size_t word, const BlockQuery& query);
     size_t add_character(size_t offset);
     uint64_t* mutable_row(RunClass run_class) { return rows_[run_class].data() + 1; }
 

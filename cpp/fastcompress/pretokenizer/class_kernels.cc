@@ -71,6 +71,17 @@ inline uint64_t mask(Vector v) {
 }  // namespace avx2
 #if defined(__clang__)
 #pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target(FASTCOMPRESS_AVX512_NAMES))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")
+#endif
+namespace avx512 {
+#include "fastcompress/pretokenizer/class_kernels_avx512.inc"
+}  // namespace avx512
+#if defined(__clang__)
+#pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
@@ -173,24 +184,24 @@ inline uint64_t mask(Vector v) {
 }  // namespace scalar
 #endif
 
-namespace {
-
-ClassKernels choose() {
+std::vector<NamedClassKernels> class_kernels_for_this_machine() {
+    std::vector<NamedClassKernels> all;
+#define FASTCOMPRESS_ADD(name) \
+    all.push_back(             \
+        {#name, {name::classify_ascii, name::find_range, name::find_east_asian, name::match_block, name::list_bits}})
 #if defined(FASTCOMPRESS_NEON)
-    return {neon::classify_ascii, neon::find_graphic, neon::find_east_asian, neon::match_block, neon::list_bits};
+    FASTCOMPRESS_ADD(neon);
 #else
 #if defined(FASTCOMPRESS_X86)
-    __builtin_cpu_init();
-    if (has_avx2())
-        return {avx2::classify_ascii, avx2::find_graphic, avx2::find_east_asian, avx2::match_block, avx2::list_bits};
+    if (has_avx512()) FASTCOMPRESS_ADD(avx512);
+    if (has_avx2()) FASTCOMPRESS_ADD(avx2);
 #endif
-    return {scalar::classify_ascii, scalar::find_graphic, scalar::find_east_asian, scalar::match_block,
-            scalar::list_bits};
+    FASTCOMPRESS_ADD(scalar);
 #endif
+#undef FASTCOMPRESS_ADD
+    return all;
 }
 
-}  // namespace
-
-const ClassKernels kClassKernels = choose();
+const ClassKernels kClassKernels = class_kernels_for_this_machine().front().kernels;
 
 }  // namespace fastcompress::pretokenizer

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace fastcompress::pretokenizer {
 
@@ -17,14 +18,14 @@ struct AsciiRows {
 using LastByteSet = std::array<uint8_t, 16>;
 inline constexpr size_t kMaxBlockSets = 8;
 
-// Characters of `length` 2 or 3 bytes, which begin with one or two of `bytes`.
-struct BlockQuery {
-    uint8_t bytes[2];
-    uint32_t length;
-    const LastByteSet* sets;
-    size_t num_sets;
+// Up to eight such sets, in the two forms that kernels look them up in.
+struct LastByteSets {
+    uint32_t size = 0;
+    std::array<LastByteSet, kMaxBlockSets> sets = {};
+    std::array<uint8_t, 64> sets_of = {};  // bit k of byte i: the byte 0x80 + i is in set k
 };
-// The first bytes of such characters, and of those whose last byte is in each set.
+
+// First bytes of the characters of a block, and of those whose last byte is in each of the sets there are.
 struct BlockMasks {
     uint64_t all;
     uint64_t in_set[kMaxBlockSets];
@@ -33,18 +34,24 @@ struct BlockMasks {
 struct ClassKernels {
     // Fills num_words words of each row from 64 num_words bytes.
     void (*classify_ascii)(const uint8_t* bytes, size_t num_words, const AsciiRows& rows);
-    // Of 64 bytes the characters from ! to ~: letters, numbers and what is kPunctuation.
-    uint64_t (*find_graphic)(const uint8_t* bytes);
+    // Those of 64 bytes that are `first` to `last`.
+    uint64_t (*find_range)(const uint8_t* bytes, uint8_t first, uint8_t last);
     // First bytes of Han, Hangul and kana letters, of which text holds too many to go block by block: those of the ranges
     // where that is plain to see. bytes[0, 66) may be read.
     uint64_t (*find_east_asian)(const uint8_t* bytes);
-    // Of 64 bytes; bytes[0, 66) may be read.
-    void (*match_block)(const uint8_t* bytes, const BlockQuery& query, BlockMasks& masks);
+    // Characters of `length` 2 or 3 bytes, which begin with one or two of `firsts`. bytes[0, 66) may be read.
+    void (*match_block)(const uint8_t* bytes, const uint8_t* firsts, uint32_t length, const LastByteSets& sets,
+                        BlockMasks& masks);
     // Writes the numbers of the set bits in [begin, end) in ascending order, and up to 64 places more; returns how many.
     size_t (*list_bits)(const uint64_t* words, size_t begin, size_t end, uint32_t* out);
 };
 
-// Chosen once a process.
+// The best ones for this machine, chosen once a process; and all that it can run, the best first.
 extern const ClassKernels kClassKernels;
+struct NamedClassKernels {
+    const char* name;
+    ClassKernels kernels;
+};
+std::vector<NamedClassKernels> class_kernels_for_this_machine();
 
 }  // namespace fastcompress::pretokenizer

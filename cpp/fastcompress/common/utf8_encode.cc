@@ -181,10 +181,10 @@ FASTCOMPRESS_AVX2 size_t put_vector(const uint32_t* chars, uint8_t*& out) {
     return 8;
 }
 
+// From `i` on.
 template <class Char>
-FASTCOMPRESS_AVX2 size_t encode_with_avx2(const Char* chars, size_t count, uint8_t* out) {
+FASTCOMPRESS_AVX2 size_t encode_with_avx2(const Char* chars, size_t count, uint8_t* out, size_t i = 0) {
     uint8_t* const begin = out;
-    size_t i = 0;
     while (i + 16 <= count) {
         const size_t done = put_vector(chars + i, out);
         i = done > 0 ? i + done : put_some(chars, i, i + 4, count, out);
@@ -193,11 +193,99 @@ FASTCOMPRESS_AVX2 size_t encode_with_avx2(const Char* chars, size_t count, uint8
     return static_cast<size_t>(out - begin);
 }
 
+// With AVX-512, lanes of 64 bytes in all, out of which the bytes that are not needed are squeezed. For as many characters
+// as are read there is room for as many bytes as are written (utf8_encode.h).
+
+// 32 code points below 0x800, in lanes of 16 bits.
+FASTCOMPRESS_AVX512 uint8_t* put_32(__m512i chars, uint8_t* out) {
+    const __mmask32 is_two = _mm512_cmpgt_epu16_mask(chars, _mm512_set1_epi16(0x7f));
+    const __m512i low = _mm512_and_si512(chars, _mm512_set1_epi16(0x3f));
+    const __m512i two = _mm512_or_si512(_mm512_or_si512(_mm512_srli_epi16(chars, 6), _mm512_slli_epi16(low, 8)),
+                                        _mm512_set1_epi16(static_cast<int16_t>(0x80c0)));
+    const __m512i lanes = _mm512_mask_mov_epi16(chars, is_two, two);
+    const uint64_t wanted = 0x5555555555555555u | _pdep_u64(is_two, 0xaaaaaaaaaaaaaaaau);
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(wanted, lanes));
+    return out + 32 + std::popcount(is_two);
+}
+
+// 16 code points below 0x10000 that are no surrogates, in lanes of 32 bits.
+FASTCOMPRESS_AVX512 uint8_t* put_16_wide(__m512i chars, uint8_t* out) {
+    const __mmask16 over_one = _mm512_cmpgt_epu32_mask(chars, _mm512_set1_epi32(0x7f));
+    const __mmask16 over_two = _mm512_cmpgt_epu32_mask(chars, _mm512_set1_epi32(0x7ff));
+    const __m512i low = _mm512_and_si512(chars, _mm512_set1_epi32(0x3f));
+    const __m512i middle = _mm512_and_si512(_mm512_slli_epi32(chars, 2), _mm512_set1_epi32(0x3f00));
+    const __m512i two = _mm512_or_si512(_mm512_or_si512(_mm512_srli_epi32(chars, 6), _mm512_slli_epi32(low, 8)),
+                                        _mm512_set1_epi32(0x80c0));
+    const __m512i three = _mm512_or_si512(
+        _mm512_or_si512(_mm512_srli_epi32(chars, 12), _mm512_or_si512(middle, _mm512_slli_epi32(low, 16))),
+        _mm512_set1_epi32(0x8080e0));
+    const __m512i lanes = _mm512_mask_mov_epi32(_mm512_mask_mov_epi32(chars, over_one, two), over_two, three);
+    const uint64_t wanted =
+        0x1111111111111111u | _pdep_u64(over_one, 0x2222222222222222u) | _pdep_u64(over_two, 0x4444444444444444u);
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(wanted, lanes));
+    return out + 16 + std::popcount(over_one) + std::popcount(over_two);
+}
+
+// Each is given 64 bytes of characters, and returns how many it has written, as above.
+FASTCOMPRESS_AVX512 size_t put_long_vector(const uint8_t* chars, uint8_t*& out) {
+    const __m512i v = _mm512_loadu_si512(chars);
+    if (_mm512_movepi8_mask(v) == 0) {
+        _mm512_storeu_si512(out, v);
+        out += 64;
+        return 64;
+    }
+    out = put_32(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(v)), out);
+    return 32;
+}
+
+FASTCOMPRESS_AVX512 size_t put_long_vector(const uint16_t* chars, uint8_t*& out) {
+    const __m512i v = _mm512_loadu_si512(chars);
+    if (_mm512_cmpgt_epu16_mask(v, _mm512_set1_epi16(0x7f)) == 0) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtepi16_epi8(v));
+        out += 32;
+    } else if (_mm512_cmpgt_epu16_mask(v, _mm512_set1_epi16(0x7ff)) == 0) {
+        out = put_32(v, out);
+    } else {
+        const __m512i upper_bits = _mm512_and_si512(v, _mm512_set1_epi16(static_cast<int16_t>(0xf800)));
+        if (_mm512_cmpeq_epi16_mask(upper_bits, _mm512_set1_epi16(static_cast<int16_t>(0xd800))) != 0) return 0;
+        out = put_16_wide(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(v)), out);
+        out = put_16_wide(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(v, 1)), out);
+    }
+    return 32;
+}
+
+FASTCOMPRESS_AVX512 size_t put_long_vector(const uint32_t* chars, uint8_t*& out) {
+    const __m512i v = _mm512_loadu_si512(chars);
+    if (_mm512_cmpgt_epu32_mask(v, _mm512_set1_epi32(0x7f)) == 0) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_cvtepi32_epi8(v));
+        out += 16;
+        return 16;
+    }
+    const __m512i upper_bits = _mm512_and_si512(v, _mm512_set1_epi32(0xf800));
+    if (_mm512_cmpgt_epu32_mask(v, _mm512_set1_epi32(0xffff)) != 0) return 0;
+    if (_mm512_cmpeq_epi32_mask(upper_bits, _mm512_set1_epi32(0xd800)) != 0) return 0;
+    out = put_16_wide(v, out);
+    return 16;
+}
+
+template <class Char>
+FASTCOMPRESS_AVX512 size_t encode_with_avx512(const Char* chars, size_t count, uint8_t* out) {
+    uint8_t* const begin = out;
+    size_t i = 0;
+    while (i + 64 / sizeof(Char) <= count) {
+        const size_t done = put_long_vector(chars + i, out);
+        i = done > 0 ? i + done : put_some(chars, i, i + 4, count, out);
+    }
+    const auto size = static_cast<size_t>(out - begin);
+    return size + encode_with_avx2(chars, count, out, i);
+}
+
 #endif
 
 template <class Char>
 size_t encode(const Char* chars, size_t count, uint8_t* out) {
 #if defined(FASTCOMPRESS_AVX2)
+    if (has_avx512()) return encode_with_avx512(chars, count, out);
     if (has_avx2()) return encode_with_avx2(chars, count, out);
 #endif
     uint8_t* const begin = out;

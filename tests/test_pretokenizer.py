@@ -225,3 +225,9 @@ def test_split_ends_are_uint64_and_accept_buffers() -> None:
 def test_unknown_pattern_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"'gpt5'.*cl100k"):
         pretokenizer.split("x", "gpt5")
+
+
+def test_text_in_place_of_a_pattern_is_not_repeated_as_a_whole() -> None:
+    with pytest.raises(ConfigError, match=r"'aé+\.\.\.'") as raised:
+        pretokenizer.split("cl100k", "a" + "é" * 1_000_000)
+    assert len(str(raised.value)) < 1000

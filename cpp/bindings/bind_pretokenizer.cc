@@ -36,7 +36,11 @@ pretokenizer::Pattern parse_pattern(std::string_view name) {
     if (const auto pattern = pretokenizer::pattern_from_name(name)) return *pattern;
     std::string known;
     for (const auto& info : pretokenizer::patterns()) known += (known.empty() ? "" : ", ") + std::string(info.name);
-    raise(invalid_argument("unknown pattern '" + std::string(name) + "'; the named patterns are " + known));
+    // A text that was passed in place of a pattern is not repeated as a whole.
+    size_t num_shown = std::min<size_t>(name.size(), 100);
+    while (num_shown < name.size() && (name[num_shown] & 0xc0) == 0x80) --num_shown;
+    const std::string shown = std::string(name.substr(0, num_shown)) + (num_shown < name.size() ? "..." : "");
+    raise(invalid_argument("unknown pattern '" + shown + "'; the named patterns are " + known));
 }
 
 void bind_pretokenizer(py::module_& m) {

@@ -36,7 +36,7 @@ class MergeLanes {
     }
 
   private:
-    static constexpr size_t kLanes = 8;
+    static constexpr size_t kLanes = 12;
     static constexpr int kPositionBits = std::countr_zero(kMaxBytes);
     static_assert(std::has_single_bit(kMaxBytes) && kMaxBytes <= 64);
     static_assert(kMaxVocabularySize << kPositionBits <= size_t{1} << 30);

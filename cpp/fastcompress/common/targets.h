@@ -1,6 +1,9 @@
 // Compiling a function for a better instruction set than the build asks for, to be called where the machine has it.
 #pragma once
 
+#include <cstdlib>
+#include <string_view>
+
 #if defined(__GNUC__)
 // What such a function calls is compiled for it only if it ends up inside it. (A lambda takes the second one, after its
 // parameters.)
@@ -20,17 +23,30 @@
 namespace fastcompress {
 
 #if defined(FASTCOMPRESS_AVX2)
+// The environment variable FASTCOMPRESS_VECTORS, read once a process: "avx2" or "none" keep better instructions from being
+// used, for tests and bug reports.
+enum class VectorLimit { kNone, kAvx2, kAll };
+inline VectorLimit vector_limit() {
+    static const VectorLimit limit = [] {
+        const char* const name = std::getenv("FASTCOMPRESS_VECTORS");
+        const std::string_view wanted = name ? name : "";
+        return wanted == "none" ? VectorLimit::kNone : wanted == "avx2" ? VectorLimit::kAvx2 : VectorLimit::kAll;
+    }();
+    return limit;
+}
+
 // Whether functions marked FASTCOMPRESS_AVX2 may be called, and FASTCOMPRESS_AVX512.
 inline bool has_avx2() {
-    static const bool has = (__builtin_cpu_init(), true) && __builtin_cpu_supports("avx2") &&
-                            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                            __builtin_cpu_supports("popcnt");
+    static const bool has = (__builtin_cpu_init(), vector_limit() >= VectorLimit::kAvx2) &&
+                            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
     return has;
 }
 inline bool has_avx512() {
-    static const bool has = has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+    static const bool has = has_avx2() && vector_limit() >= VectorLimit::kAll && __builtin_cpu_supports("avx512f") &&
+                            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+                            __builtin_cpu_supports("avx512vbmi2");
     return has;
 }
 #endif

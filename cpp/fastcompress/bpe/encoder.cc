@@ -113,11 +113,11 @@ void Encoder::prepare(size_t num_bytes) {
     static_assert(std::has_single_bit(ShortKey::kMaxBytes + 1));
     if (sizes <= ShortKey::kMaxBytes) return;
     // Which ones are long nobody can predict, so they are listed without a branch.
-    std::array<uint8_t, Batch::kMaxSize + 1> long_ones;
+    std::array<uint16_t, Batch::kMaxSize + 1> long_ones;
     size_t num_long = 0;
     uint32_t begin = batch.first_begin;
     for (size_t i = 0; i < ends.size(); ++i) {
-        long_ones[num_long] = static_cast<uint8_t>(i);
+        long_ones[num_long] = static_cast<uint16_t>(i);
         num_long += ends[i] - begin > ShortKey::kMaxBytes;
         begin = ends[i];
     }

@@ -58,7 +58,7 @@ class Encoder {
     static constexpr uint32_t kMaxWideLaneBytes = 64;
     void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
     struct Batch {  // of pretokens that follow each other
-        static constexpr size_t kMaxSize = 128;
+        static constexpr size_t kMaxSize = 256;
         const uint8_t* base;
         uint32_t first_begin;
         std::span<const uint32_t> ends;  // pretoken i is [base + begin(i), base + ends[i])

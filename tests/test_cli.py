@@ -122,7 +122,9 @@ def test_wrong_usage_is_one_line_and_code_2():
 
 def test_errors_are_one_line_unless_a_traceback_is_wanted():
     command = ["decode", "--codec", "no/such/file"]
-    remedy = "name a codec.json, a saved BPE vocabulary, a tokenizer.json, or byte"
+    remedy = (
+        "name a codec.json, a saved BPE vocabulary, a tokenizer.json, or one of byte, lz77, lz77-buckets, lzp and gzip"
+    )
     assert error_of(*command) == f"no/such/file: no such codec file; {remedy}"
     for args in ([*command, "--traceback"], ["--traceback", *command]):
         stderr = run(*args, code=1).stderr
@@ -363,7 +365,7 @@ def test_errors_name_the_document(tmp_path, text_file):
 
 def test_codecs_that_are_none_are_named(text_file):
     message = error_of("encode", text_file, "--codec", "Byte", "-o", "-")
-    assert message.startswith("Byte: no such codec or file; name byte, char, bpe-N")
+    assert message.startswith("Byte: no such codec or file; name byte, lz77, lz77-buckets, lzp, gzip, char, bpe-N")
 
 
 def test_a_tokenizer_of_nothing_or_for_nowhere(tmp_path, text_file, monkeypatch):

@@ -270,7 +270,7 @@ def test_bigrams_are_counted_over_chunks(monkeypatch):
     tokens = np.random.default_rng(0).integers(0, 50, 1000)
     pairs = set(zip(tokens[:-1].tolist(), tokens[1:].tolist(), strict=True))
     for chunk in (1, 7, 999, 1000, 4096):
-        monkeypatch.setattr("fastcompress.codec._CHUNK_TOKENS", chunk)
+        monkeypatch.setattr("fastcompress.codec.bigrams._CHUNK_TOKENS", chunk)
         assert bigram_coverage(tokens, 50) == BigramCoverage(len(pairs), 2500, 1000)
     assert bigram_coverage(tokens, 50).fraction == len(pairs) / 2500
 

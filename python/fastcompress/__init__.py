@@ -6,8 +6,8 @@
 True
 """
 
-from fastcompress import pretokenizer
+from fastcompress import lz77, pretokenizer
 from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
-__all__ = ["BPE", "PretokenCounts", "__version__", "pretokenizer"]
+__all__ = ["BPE", "PretokenCounts", "__version__", "lz77", "pretokenizer"]

@@ -23,6 +23,7 @@ from fastcompress.cli.generate import generate
 from fastcompress.cli.study import study
 from fastcompress.cli.train import train
 from fastcompress.cli.train_tokenizer import train_tokenizer
+from fastcompress.cli.view import view
 from fastcompress.errors import FastcompressError
 
 _TRAIN_PACKAGES = {"torch", "safetensors", "tqdm"}
@@ -81,7 +82,7 @@ def main() -> None:
     """Text to tokens to bits per byte: train tokenizers and models, and compare them."""
 
 
-for _command in (train_tokenizer, encode, decode, convert, train, generate, evaluate, study):
+for _command in (train_tokenizer, encode, decode, convert, train, generate, evaluate, study, view):
     _command.params.append(
         click.Option(["--traceback"], is_flag=True, expose_value=False, help="On an error, print its origin.")
     )

@@ -24,8 +24,8 @@ CORPUS_HELP = (
     ".xz, or a folder."
 )
 CODEC_HELP = (
-    "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), or the path "
-    "of a codec.json, a saved vocabulary or a tokenizer.json."
+    "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), lz77, "
+    "lz77-buckets, lzp, gzip, or the path of a codec.json, a saved vocabulary or a tokenizer.json."
 )
 
 
@@ -106,7 +106,7 @@ def _complaint(data: bytes, check: Callable[[bytes], object]) -> str:
 def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], Iterable[Document]]) -> Codec:
     """The codec a user names; see CODEC_HELP. `train` teaches bpe-N, `everything` gives char its alphabet."""
     from fastcompress.bpe import BPE
-    from fastcompress.codec import BPECodec, CharCodec, codec_from_spec
+    from fastcompress.codec import CODECS_BY_NAME, BPECodec, CharCodec, codec_from_spec
     from fastcompress.errors import DataError
 
     if spec == "char":
@@ -115,10 +115,10 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
             return CharCodec.train(document.data for document in documents)
     if match := re.fullmatch(r"bpe-(\d{1,9})", spec):
         return BPECodec(BPE.train((document.data for document in train), vocab_size=int(match[1])))
-    if spec != "byte" and not Path(spec).exists():
+    if spec not in CODECS_BY_NAME and not Path(spec).exists():
         raise DataError(
-            f"{spec}: no such codec or file; name byte, char, bpe-N (such as bpe-4096), or the path of a "
-            "codec.json, a saved vocabulary or a tokenizer.json"
+            f"{spec}: no such codec or file; name {', '.join(CODECS_BY_NAME)}, char, bpe-N (such as bpe-4096), or the "
+            "path of a codec.json, a saved vocabulary or a tokenizer.json"
         )
     return codec_from_spec(spec)
 

@@ -1,0 +1,132 @@
+#include "fastcompress/lz77/buckets.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace fastcompress::lz77 {
+namespace {
+
+constexpr uint32_t kBitsOfExtra = BucketAlphabet::kBitsOfExtra;
+
+// A number n >= 1 is in bucket floor(log2 n), which leaves as many bits to say.
+uint32_t bucket_of(uint64_t number) {
+    return static_cast<uint32_t>(std::bit_width(number)) - 1;
+}
+
+uint32_t num_extra(uint32_t bucket) {
+    return (bucket + kBitsOfExtra - 1) / kBitsOfExtra;
+}
+
+// The last distances of matches, all different, the latest first.
+class RecentDistances {
+  public:
+    uint32_t operator[](size_t i) const { return distances_[i]; }
+    // Which it is; kNumRecent if it is none.
+    uint32_t find(uint32_t distance) const {
+        return static_cast<uint32_t>(std::ranges::find(distances_, distance) - distances_.begin());
+    }
+    void use(uint32_t distance) {
+        const size_t place = std::min<size_t>(find(distance), BucketAlphabet::kNumRecent - 1);
+        std::copy_backward(distances_.begin(), distances_.begin() + static_cast<std::ptrdiff_t>(place),
+                           distances_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+        distances_[0] = distance;
+    }
+
+  private:
+    std::array<uint32_t, BucketAlphabet::kNumRecent> distances_ = {1, 2, 3, 4};
+};
+
+}  // namespace
+
+BucketAlphabet::BucketAlphabet(const Params& params)
+    : params_(params),
+      num_lengths_(bucket_of(uint64_t{params.max_length} - params.min_length + 1) + 1),
+      num_distances_(bucket_of(params.window) + 1) {}
+
+uint32_t BucketAlphabet::most_ids() const {
+    return 2 + num_extra(num_lengths_ - 1) + num_extra(num_distances_ - 1);
+}
+
+std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
+    std::vector<uint32_t> ids;
+    ids.reserve(2 * tokens.size());
+    const auto put = [&](uint32_t first_bucket, uint64_t number) {
+        const uint32_t bucket = bucket_of(number);
+        ids.push_back(first_bucket + bucket);
+        for (uint32_t k = num_extra(bucket); k-- > 0;) {
+            const uint64_t below = number & ((uint64_t{1} << bucket) - 1);
+            ids.push_back(first_extra() +
+                          static_cast<uint32_t>(below >> k * kBitsOfExtra & ((1u << kBitsOfExtra) - 1)));
+        }
+    };
+    RecentDistances recent;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const Token token = tokens[i];
+        if (token.kind == TokenKind::kLiteral) {
+            ids.push_back(token.value);
+            continue;
+        }
+        put(first_length(), uint64_t{token.length} - params_.min_length + 1);
+        const uint32_t place = recent.find(token.value);
+        if (place < kNumRecent) {
+            ids.push_back(first_recent() + place);
+        } else {
+            put(first_distance(), token.value);
+        }
+        recent.use(token.value);
+    }
+    return ids;
+}
+
+Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t> ids) const {
+    Decoded decoded;
+    decoded.byte_lengths.assign(ids.size(), 0);
+    RecentDistances recent;
+    size_t i = 0;
+    const auto bad = [&](const std::string& what) {
+        return malformed("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) + " " + what);
+    };
+    // A number of a bucket, 0 if the ids end before it is known.
+    const auto read = [&](uint32_t bucket, std::optional<Status>& problem) -> uint64_t {
+        uint64_t number = 1;
+        for (uint32_t left = bucket; left > 0;) {
+            if (++i == ids.size()) return 0;
+            const uint32_t bits = left % kBitsOfExtra == 0 ? kBitsOfExtra : left % kBitsOfExtra;
+            const uint32_t extra = ids[i] - first_extra();
+            if (ids[i] < first_extra() || extra >= 1u << bits) {
+                problem = bad("stands where extra bits belong");
+                return 0;
+            }
+            number = number << bits | extra;
+            left -= bits;
+        }
+        return number;
+    };
+    for (; i < ids.size(); ++i) {
+        std::optional<Status> problem;
+        if (ids[i] < kNumBytes) {
+            decoded.tokens.push(Token::literal(static_cast<uint8_t>(ids[i])));
+            decoded.byte_lengths[i] = 1;
+            continue;
+        }
+        if (ids[i] >= first_recent()) return bad("stands where a byte or a length belongs");
+        const uint64_t length = read(ids[i] - first_length(), problem) + params_.min_length - 1;
+        if (problem) return *problem;
+        if (i == ids.size()) break;
+        if (length > params_.max_length) return bad("ends a length above max_length");
+        if (++i == ids.size()) break;
+        if (ids[i] < first_recent() || ids[i] >= first_extra()) return bad("stands where a distance belongs");
+        const bool is_recent = ids[i] < first_distance();
+        const uint64_t distance =
+            is_recent ? recent[ids[i] - first_recent()] : read(ids[i] - first_distance(), problem);
+        if (problem) return *problem;
+        if (i == ids.size()) break;
+        if (distance > params_.window) return bad("ends a distance above the window");
+        decoded.tokens.push(Token::match(static_cast<uint32_t>(distance), static_cast<uint32_t>(length)));
+        decoded.byte_lengths[i] = static_cast<int64_t>(length);
+        recent.use(static_cast<uint32_t>(distance));
+    }
+    return decoded;
+}
+
+}  // namespace fastcompress::lz77

@@ -1,0 +1,49 @@
+// The first min_length bytes at a position: what two positions must share for one to be an occurrence of the other.
+#pragma once
+
+#include <algorithm>
+
+#include "fastcompress/common/hash.h"
+#include "fastcompress/lz77/text_compare.h"
+
+namespace fastcompress::lz77 {
+
+class Gram {
+  public:
+    explicit Gram(uint32_t size) : size_(size), mask_(size < 8 ? (uint64_t{1} << 8 * size) - 1 : ~uint64_t{0}) {}
+
+    // A hash of `bits` upper bits, different in every process: nobody can prepare a text in which they collide. size()
+    // bytes are read, and nothing depends on others.
+    size_t hash(const uint8_t* p, int bits) const {
+        uint64_t hash = first_word(p);
+        for (uint32_t i = 8; i < size_; i += 8) hash = fold_multiply(hash ^ kHashSeed, word(p + i, size_ - i));
+        return hash * (kHashSeed | 1) >> (64 - bits);
+    }
+    bool equal(const uint8_t* a, const uint8_t* b) const {
+        return first_word(a) == first_word(b) && (size_ <= 8 || std::memcmp(a + 8, b + 8, size_ - 8) == 0);
+    }
+    uint32_t size() const { return size_; }
+    // Of the bytes that belong to it, those of a word that is read whole.
+    uint64_t mask() const { return mask_; }
+
+  private:
+    static uint64_t word(const uint8_t* p, uint32_t size) {
+        uint64_t word = 0;
+        std::memcpy(&word, p, std::min<uint32_t>(size, 8));
+        return word;
+    }
+    uint64_t first_word(const uint8_t* p) const {
+        switch (size_) {  // constant sizes are one instruction, or two
+            case 1: return *p;
+            case 2: return word(p, 2);
+            case 3: return word(p, 2) | uint64_t{p[2]} << 16;
+            case 4: return word(p, 4);
+            default: break;
+        }
+        return size_ >= 8 ? load_word(p) : word(p, size_);
+    }
+    uint32_t size_;
+    uint64_t mask_;
+};
+
+}  // namespace fastcompress::lz77

@@ -1,0 +1,73 @@
+// The bytes seen so far, and for each position the nearest one before it with the same first min_length bytes.
+//
+// Chains by hash, as deflate has them, but a link is never overwritten: so bytes can be taken back, last first, by undoing what
+// they did. A copy shares everything with the original, and both go on from there: what was there becomes read only, and what each
+// adds lies in arrays that can be copied in turn (persistent_array.h). Nobody who was never copied pays for that.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fastcompress/lz77/gram.h"
+#include "fastcompress/lz77/params.h"
+#include "fastcompress/lz77/persistent_array.h"
+
+namespace fastcompress::lz77 {
+
+class History {
+  public:
+    static constexpr uint32_t kNone = 0xffffffffu;
+
+    explicit History(uint32_t min_length) : gram_(min_length) {}
+
+    size_t size() const { return size_; }
+    // O(1) amortized.
+    void push(uint8_t byte);
+    // size <= this->size(). O(what is taken back).
+    void truncate(size_t size);
+
+    uint8_t operator[](size_t position) const {
+        return position < trunk_size_ ? trunk_->bytes[position]
+                                      : added_bytes_.get(static_cast<uint32_t>(position - trunk_size_));
+    }
+    // Where all bytes are one array, its begin; else null.
+    const uint8_t* flat() const { return size_ == trunk_size_ ? trunk_->bytes.data() : nullptr; }
+    void copy(size_t begin, size_t size, uint8_t* out) const;
+    bool equal_grams(size_t a, size_t b) const;
+
+    // The nearest position before one whose first min_length bytes have the same hash, of which there are min_length; kNone if there is none.
+    uint32_t before(size_t position) const { return link(position) - 1; }
+    // The nearest position at all whose first min_length bytes have the hash of the given ones; kNone if there is none.
+    uint32_t last_with(const uint8_t* gram) const { return head(gram_.hash(gram, trunk_->bits)) - 1; }
+    const Gram& gram() const { return gram_; }
+
+  private:
+    // Links are positions plus one, so 0 is none.
+    struct Trunk {
+        std::vector<uint8_t> bytes;
+        std::vector<uint32_t> links;  // of each position that min_length bytes begin at
+        std::vector<uint32_t> heads = std::vector<uint32_t>(size_t{1} << 8);
+        int bits = 8;
+    };
+    size_t num_grams(size_t size) const { return size < gram_.size() ? 0 : size - gram_.size() + 1; }
+    size_t hash_at(size_t position) const;
+    uint32_t link(size_t position) const {
+        const size_t in_trunk = num_grams(trunk_size_);
+        return position < in_trunk ? trunk_->links[position]
+                                   : added_links_.get(static_cast<uint32_t>(position - in_trunk));
+    }
+    uint32_t head(size_t hash) const;
+    bool own_trunk();
+    void insert_in_trunk(size_t position);
+    void make_trunk();
+
+    Gram gram_;
+    std::shared_ptr<Trunk> trunk_ = std::make_shared<Trunk>();
+    size_t trunk_size_ = 0;  // how many bytes of it belong to this one
+    size_t size_ = 0;
+    PersistentArray<uint8_t> added_bytes_;
+    PersistentArray<uint32_t> added_links_;
+    PersistentArray<uint32_t> added_heads_;
+};
+
+}  // namespace fastcompress::lz77

@@ -1,0 +1,103 @@
+// The parse of a text that grows, shrinks and branches.
+//
+// After any sequence of operations tokens() is parse() of the bytes there are (parse.h), which for a byte more costs no second look at
+// what came before: the phrase under way keeps the candidates that still agree, and a byte more leaves those that agree with
+// it, too. A token that is decided is never looked at again, unless bytes are taken back that it took to decide.
+//
+// append: O(depth) amortized a byte; with depth unlimited O(number of occurrences). truncate: O(what is taken back), and
+// then at most the one phrase is matched anew that the cut goes through: O(depth + its length). Copying: O(depth), whatever the
+// history; then O(log n) memory for each byte that either of the two adds. All of it is exact and deterministic. One object is used by
+// one thread at a time; copies may be used by different threads.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "fastcompress/common/bytes.h"
+#include "fastcompress/lz77/history.h"
+#include "fastcompress/lz77/params.h"
+#include "fastcompress/lz77/parse.h"
+#include "fastcompress/lz77/persistent_array.h"
+
+namespace fastcompress::lz77 {
+
+class IncrementalParser {
+  public:
+    // Valid params (check()).
+    explicit IncrementalParser(const Params& params) : params_(params), history_(params.min_length) {}
+
+    // num_bytes() and the bytes together are at most kMaxTextBytes.
+    void append(Bytes bytes);
+    void append(uint8_t byte) {
+        history_.push(byte);
+        advance();
+    }
+    // num_bytes <= this->num_bytes().
+    void truncate(size_t num_bytes);
+
+    const Params& params() const { return params_; }
+    size_t num_bytes() const { return history_.size(); }
+    // How many tokens no byte that is appended can change (FORMAT.md, "stable").
+    size_t num_stable() const { return stable_.size(); }
+    // All tokens: stable ones, and what the rest of the bytes would be if there were no more.
+    TokenColumns tokens() const;
+    std::vector<Token> unstable_tokens() const;
+    Token stable_token(size_t i) const { return stable_[i].token; }
+    // Where the first token that is not stable begins.
+    size_t stable_bytes() const { return first_.begin; }
+
+    // Greedy parses only: whether a token may come next (FORMAT.md, "legal"). O(depth (min_length + its length)), also of push_token, which
+    // appends the bytes of a legal token and returns true, or does nothing.
+    bool is_legal(const Token& token) const;
+    bool push_token(const Token& token);
+    struct Lengths {  // [shortest, longest]; none if shortest > longest
+        uint32_t shortest = 1;
+        uint32_t longest = 0;
+        bool is_empty() const { return shortest > longest; }
+    };
+    // The lengths of legal matches of a distance. A longest one of kUnlimited is any length.
+    Lengths legal_lengths(uint32_t distance) const;
+    // The distances of legal matches, ascending. O(window depth min_length), and less for ordinary text.
+    std::vector<uint32_t> legal_distances() const;
+    // For each byte whether it may come next as a literal.
+    std::array<bool, 256> legal_literals() const;
+
+  private:
+    // The match at one place, as far as it is known.
+    struct Phrase {
+        enum class State : uint8_t { kPending, kOpen, kSettled };
+        uint32_t begin = 0;
+        uint32_t length = 0;  // of the match so far; settled at 0: there is none
+        State state = State::kPending;
+        std::vector<uint32_t> sources;  // positions that agree so far, nearest first
+        void start(size_t position) {
+            begin = static_cast<uint32_t>(position);
+            length = 0;
+            state = State::kPending;
+        }
+        Token match() const { return Token::match(begin - sources.front(), length); }
+    };
+    struct Decided {
+        Token token;
+        uint32_t num_bytes;  // how long the text had to be for this and all tokens before to be known
+    };
+
+    void advance();
+    void extend(Phrase& phrase) const;
+    void find_sources(Phrase& phrase) const;
+    uint32_t settled_at(const Phrase& phrase) const;
+    void decide(const Token& token, uint32_t num_bytes);
+    Token literal_at(size_t position) const { return Token::literal(history_[position]); }
+
+    // legality.cc
+    class Continuation;
+    bool may_begin(const Continuation& text) const;
+
+    Params params_;
+    History history_;
+    ForkableVector<Decided> stable_;
+    Phrase first_;   // where the first token that is not decided begins
+    Phrase second_;  // of a lazy parse: one further on
+};
+
+}  // namespace fastcompress::lz77

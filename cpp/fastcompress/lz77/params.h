@@ -1,0 +1,61 @@
+// The settings of a parse and the tokens it is made of. FORMAT.md defines what they mean.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fastcompress/common/status.h"
+
+namespace fastcompress::lz77 {
+
+// Positions in a text, distances and lengths are 32-bit.
+inline constexpr size_t kMaxTextBytes = 0xfffffff0u;
+inline constexpr uint32_t kUnlimited = std::numeric_limits<uint32_t>::max();
+inline constexpr uint32_t kMaxMinLength = 64;
+
+enum class ParseRule : uint8_t { kGreedy = 0, kLazy = 1 };
+
+struct Params {
+    uint32_t window = 65536;    // greatest distance, at least 1, or kUnlimited
+    uint32_t min_length = 4;    // of a match, 1 to kMaxMinLength
+    uint32_t max_length = 258;  // of a match, at least min_length, or kUnlimited
+    uint32_t depth = 32;        // how many candidates a position has at most, at least 1, or kUnlimited: all of them
+    ParseRule rule = ParseRule::kGreedy;
+
+    bool operator==(const Params&) const = default;
+};
+
+// What is wrong with the settings, if anything is.
+std::optional<Status> check(const Params& params);
+
+enum class TokenKind : uint8_t { kLiteral = 0, kMatch = 1 };
+
+struct Token {
+    TokenKind kind;
+    uint32_t value;   // the byte of a literal, the distance of a match
+    uint32_t length;  // bytes it stands for: 1 for a literal
+
+    static Token literal(uint8_t byte) { return {TokenKind::kLiteral, byte, 1}; }
+    static Token match(uint32_t distance, uint32_t length) { return {TokenKind::kMatch, distance, length}; }
+    bool operator==(const Token&) const = default;
+};
+
+// Tokens as columns, as Python and the models take them.
+struct TokenColumns {
+    std::vector<uint8_t> kinds;
+    std::vector<uint32_t> values;
+    std::vector<uint32_t> lengths;
+
+    size_t size() const { return kinds.size(); }
+    Token operator[](size_t i) const { return {static_cast<TokenKind>(kinds[i]), values[i], lengths[i]}; }
+    void push(const Token& token) {
+        kinds.push_back(static_cast<uint8_t>(token.kind));
+        values.push_back(token.value);
+        lengths.push_back(token.length);
+    }
+};
+
+}  // namespace fastcompress::lz77

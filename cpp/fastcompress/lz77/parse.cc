@@ -1,0 +1,92 @@
+#include "fastcompress/lz77/parse.h"
+
+#include "fastcompress/lz77/exact_matcher.h"
+#include "fastcompress/lz77/occurrence_lists.h"
+
+namespace fastcompress::lz77 {
+namespace {
+
+// With a window, a text is parsed in blocks of some windows, so that memory does not grow with it. Blocks at most this long
+// are not worth dividing.
+constexpr size_t kSmallBlock = size_t{1} << 16;
+
+size_t block_bytes(Bytes text, const Params& params, size_t num_windows) {
+    const size_t wanted = std::max(kSmallBlock, num_windows * params.window);
+    return wanted < text.size() / 2 ? wanted : text.size();
+}
+
+template <class Emit>
+FASTCOMPRESS_INLINED void parse_by_lists_here(Bytes text, const Params& params, const Emit& emit) {
+    OccurrenceLists lists(text, params);
+    const size_t block = block_bytes(text, params, 2);
+    const auto find = [&](size_t position) FASTCOMPRESS_INLINED_LAMBDA { return lists.find(position); };
+    for (size_t begin = 0; begin < text.size();) {
+        const size_t end = std::min(text.size(), begin + block);
+        // One more, which a lazy parse looks at.
+        lists.sort(begin > params.window ? begin - params.window : 0, std::min(text.size(), end + 1));
+        begin = parse_range(text, params, begin, end, find, emit);
+    }
+}
+
+#if defined(FASTCOMPRESS_AVX2)
+template <class Emit>
+FASTCOMPRESS_AVX2 void parse_by_lists_with_bmi(Bytes text, const Params& params, const Emit& emit) {
+    parse_by_lists_here(text, params, emit);
+}
+#endif
+
+template <class Emit>
+void parse_by_lists(Bytes text, const Params& params, const Emit& emit) {
+#if defined(FASTCOMPRESS_AVX2)
+    if (has_avx2()) return parse_by_lists_with_bmi(text, params, emit);
+#endif
+    parse_by_lists_here(text, params, emit);
+}
+
+// In blocks too, each as long as it takes for no match to be cut off by its end.
+template <class Emit>
+void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
+    size_t block = block_bytes(text, params, 8);
+    for (size_t begin = 0; begin < text.size();) {
+        const size_t first = begin > params.window ? begin - params.window : 0;
+        const size_t end = std::min(text.size(), begin + block);
+        ExactMatcher matcher(text, params, first, end);
+        size_t cut_off = end;  // where the first match begins that would go on past the end
+        const auto find = [&](size_t position) -> Match {
+            if (position >= end) return {};
+            const Match match = matcher.find(position);
+            const bool touches_end = position + std::max(match.length, params.min_length) >= end;
+            if (touches_end && end < text.size() && match.length < params.max_length) {
+                cut_off = std::min(cut_off, position);
+            }
+            return match;
+        };
+        size_t done = begin;
+        parse_range(text, params, begin, end, find, [&](const Token& token) {
+            // In a lazy parse the match one further on counts, too.
+            if (done + (params.rule == ParseRule::kLazy) >= cut_off && end < text.size()) {
+                cut_off = std::min(cut_off, done);
+                return;
+            }
+            emit(token);
+            done += token.length;
+        });
+        block = done == begin ? 2 * block : block;
+        begin = done;
+    }
+}
+
+}  // namespace
+
+TokenColumns parse(Bytes text, const Params& params) {
+    TokenColumns tokens;
+    const auto emit = [&](const Token& token) { tokens.push(token); };
+    if (params.depth == kUnlimited) {
+        parse_exactly(text, params, emit);
+    } else {
+        parse_by_lists(text, params, emit);
+    }
+    return tokens;
+}
+
+}  // namespace fastcompress::lz77

@@ -1,0 +1,178 @@
+"""Bytes, characters, and byte-pair vocabularies as codecs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcompress.bpe import BPE
+from fastcompress.codec.files import CodecKind, register_codec
+from fastcompress.codec.protocol import Codec, checked_ids
+from fastcompress.errors import ConfigError, DataError, FormatError
+
+
+class ByteCodec:
+    """Every byte is its own id."""
+
+    name = "byte"
+    vocab_size = 256
+    lossless = True
+    unambiguous = True
+    unstable_tail: int | None = 0
+    fingerprint = hashlib.sha256(b"fastcompress byte codec, version 1").hexdigest()
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        return np.frombuffer(data, np.uint8).astype(np.uint32)
+
+    def decode(self, tokens: npt.ArrayLike) -> bytes:
+        return checked_ids(tokens, self).astype(np.uint8).tobytes()
+
+    def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        return np.ones(len(checked_ids(tokens, self)), np.int64)
+
+
+class CharCodec:
+    """Every character (Unicode code point) of a fixed alphabet is an id: its rank in code point order.
+
+    Reads UTF-8 only; a character outside the alphabet is an error, never a substitute.
+    """
+
+    lossless = False
+    unambiguous = True
+    unstable_tail: int | None = 0
+
+    def __init__(self, characters: Sequence[str]) -> None:
+        """`characters`: the alphabet, in any order; each one code point, none twice, no surrogates."""
+        for character in characters:
+            if len(character) != 1 or 0xD800 <= ord(character) <= 0xDFFF:
+                raise ConfigError(f"{character!r} is not one character; an alphabet is made of single ones")
+        points = np.array(sorted(map(ord, characters)), np.uint32)
+        if len(points) == 0:
+            raise ConfigError("the alphabet is empty; train it on documents that hold text")
+        if (points[1:] == points[:-1]).any():
+            raise ConfigError(f"{chr(points[:-1][points[1:] == points[:-1]][0])!r} occurs twice in the alphabet")
+        self.characters = "".join(map(chr, points))
+        self.vocab_size = len(points)
+        self.name = f"char-{self.vocab_size}"
+        self.fingerprint = hashlib.sha256(
+            b"fastcompress char codec, version 1\n" + points.astype("<u4").tobytes()
+        ).hexdigest()
+        self._points: npt.NDArray[np.uint32] = points
+        self._lengths = np.array([len(character.encode()) for character in self.characters], np.int64)
+        # Code point to id; points outside the alphabet, also the one entry past its end, map to vocab_size.
+        self._ids: npt.NDArray[np.uint32] = np.full(int(points[-1]) + 2, self.vocab_size, np.uint32)
+        self._ids[points] = np.arange(self.vocab_size, dtype=np.uint32)
+
+    @classmethod
+    def train(cls, documents: Iterable[bytes]) -> CharCodec:
+        """The alphabet of all characters in `documents`. DataError: not UTF-8, or no character at all."""
+        alphabet: set[str] = set()
+        for document in documents:
+            alphabet.update(_decode_utf8(document))
+        if not alphabet:
+            raise DataError("no characters to make an alphabet of; train on documents that hold text")
+        return cls(sorted(alphabet))
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        text = _decode_utf8(data)
+        points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+        ids: npt.NDArray[np.uint32] = self._ids[np.minimum(points, len(self._ids) - 1)]
+        unknown = ids == self.vocab_size
+        if unknown.any():
+            position = int(np.argmax(unknown))
+            offset = len(text[:position].encode())
+            raise DataError(
+                f"character {text[position]!r} (U+{ord(text[position]):04X}) at byte {offset} is not in the "
+                f"alphabet of {self.name}; train the alphabet on this text too, or use the byte codec"
+            )
+        return ids
+
+    def decode(self, tokens: npt.ArrayLike) -> bytes:
+        points: npt.NDArray[np.uint32] = self._points[checked_ids(tokens, self)]
+        return points.astype("<u4").tobytes().decode("utf-32-le").encode()
+
+    def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        lengths: npt.NDArray[np.int64] = self._lengths[checked_ids(tokens, self)]
+        return lengths
+
+
+class BPECodec:
+    """A byte-pair vocabulary. Encoding knows no special tokens: their text in the input is ordinary text.
+
+    Many id sequences spell one text and encoding uses only one of them, so bits per byte are an upper bound. Tokens of
+    the vocabulary that are added but not special (a tokenizer.json may have some) are tokens here, too.
+
+    Not lossless where the vocabulary is not (`BPE.lossless`: one that normalizes to NFC, say): then text that its ids
+    do not spell, byte for byte, is an error.
+    """
+
+    unambiguous = False
+    unstable_tail: int | None = None
+
+    def __init__(self, tokenizer: BPE) -> None:
+        self.tokenizer = tokenizer
+        self.lossless: bool = tokenizer.lossless
+        self.vocab_size: int = tokenizer.vocab_size
+        self.name = f"bpe-{self.vocab_size}"
+        self.fingerprint = hashlib.sha256(
+            f"fastcompress bpe codec, version 1\n{tokenizer.fingerprint}".encode()
+        ).hexdigest()
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        tokens = self.tokenizer.encode_to_numpy(data, np.uint32, disallowed_special=())
+        if not self.lossless and self.tokenizer.decode_bytes(tokens) != data:
+            raise DataError(
+                f"the ids of {self.name} do not spell this text byte for byte, since its vocabulary changes text (to "
+                "NFC, say): normalize the text first, or use a vocabulary that does not"
+            )
+        return tokens
+
+    def decode(self, tokens: npt.ArrayLike) -> bytes:
+        return self.tokenizer.decode_bytes(checked_ids(tokens, self))
+
+    def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        lengths: npt.NDArray[np.int64] = self.tokenizer.token_lengths[checked_ids(tokens, self)]
+        return lengths
+
+
+def _decode_utf8(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"byte 0x{data[error.start]:02X} at offset {error.start} is not valid UTF-8, so the text has no "
+            "characters; use the byte codec, or a BPE one, for such data"
+        ) from None
+
+
+def _bpe_from_state(state: dict[str, Any]) -> Codec:
+    try:
+        blob = base64.b64decode(state["vocabulary"], validate=True)
+    except binascii.Error as error:
+        raise FormatError(f"not base64: {error}") from error
+    return BPECodec(BPE.from_bytes(blob))
+
+
+register_codec(CodecKind("byte", ByteCodec, lambda codec: {}, lambda state: ByteCodec()))
+register_codec(
+    CodecKind(
+        "char",
+        CharCodec,
+        lambda codec: {"characters": codec.characters},
+        lambda state: CharCodec(state["characters"]),
+    )
+)
+register_codec(
+    CodecKind(
+        "bpe",
+        BPECodec,
+        lambda codec: {"vocabulary": base64.b64encode(codec.tokenizer.to_bytes()).decode("ascii")},
+        _bpe_from_state,
+    )
+)

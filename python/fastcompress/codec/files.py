@@ -1,0 +1,112 @@
+"""Saving codecs, loading them, and the kinds that can be."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastcompress._files import write_atomically
+from fastcompress.codec.protocol import Codec
+from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
+
+FORMAT = "fastcompress-codec"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class CodecKind:
+    """How a kind of codec becomes JSON values and comes back.
+
+    Attributes:
+        name: stored in the file, such as "char".
+        codec_type: instances of it are of this kind.
+        to_state, from_state: a JSON object of everything that decides the mapping, and the codec of one.
+            from_state may raise KeyError, TypeError or ValueError on a malformed state.
+    """
+
+    name: str
+    codec_type: type
+    to_state: Callable[[Any], dict[str, Any]]
+    from_state: Callable[[dict[str, Any]], Codec]
+
+
+_KINDS: dict[str, CodecKind] = {}
+
+
+def register_codec(kind: CodecKind) -> None:
+    """Make `kind` known to save_codec and load_codec. ConfigError when its name is taken."""
+    if kind.name in _KINDS:
+        raise ConfigError(f"codec kind {kind.name!r} is registered already; choose another name")
+    _KINDS[kind.name] = kind
+
+
+def save_codec(codec: Codec, path: str | os.PathLike[str]) -> None:
+    """Write `codec` to `path` as one JSON file, replacing it; readers see the old or the new, whole.
+
+    ConfigError: a kind nobody registered. OutputError: cannot be written.
+    """
+    kind = next((kind for kind in _KINDS.values() if type(codec) is kind.codec_type), None)
+    if kind is None:
+        raise ConfigError(f"{type(codec).__name__} is not a registered kind of codec; call register_codec first")
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind.name,
+        "name": codec.name,
+        "fingerprint": codec.fingerprint,
+        "state": kind.to_state(codec),
+    }
+    write_atomically(path, json.dumps(document, indent=1).encode() + b"\n")
+
+
+def load_codec(path: str | os.PathLike[str]) -> Codec:
+    """Read a codec saved by save_codec.
+
+    DataError: no such file. FormatError: not a codec file, of another version, of an unknown kind, or
+    malformed. MismatchError: its state does not have the fingerprint it claims.
+    """
+    return codec_from_json(parse_json(read_blob(path)), os.fspath(path))
+
+
+def read_blob(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: no such codec file; name a codec.json, a saved BPE vocabulary, a tokenizer.json, or one of byte, "
+            "lz77, lz77-buckets, lzp and gzip"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a codec.json or a BPE vocabulary") from error
+
+
+def parse_json(blob: bytes) -> Any:
+    """What JSON says; None for what is none."""
+    try:
+        return json.loads(blob)
+    except (ValueError, RecursionError):
+        return None
+
+
+def codec_from_json(document: Any, path: str) -> Codec:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FormatError(f"{path}: not a codec file; make one with fastcompress.codec.save_codec")
+    if document.get("version") != VERSION:
+        raise FormatError(
+            f"{path}: codec format version {document.get('version')!r}, this build reads {VERSION}; "
+            "make it again, or use the release that wrote it"
+        )
+    kind = _KINDS.get(str(document.get("kind")))
+    if kind is None:
+        raise FormatError(f"{path}: unknown codec kind {document.get('kind')!r}; known: {', '.join(sorted(_KINDS))}")
+    try:
+        codec = kind.from_state(document["state"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: the {kind.name} codec's state is damaged ({error}); make it again") from error
+    if codec.fingerprint != document.get("fingerprint"):
+        raise MismatchError(f"{path}: the codec's state does not match its fingerprint; restore or make it again")
+    return codec

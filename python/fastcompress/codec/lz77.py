@@ -1,0 +1,170 @@
+"""LZ77 parses as codecs. cpp/fastcompress/lz77/FORMAT.md defines the ids."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcompress._core import lz77 as _core
+from fastcompress.codec.files import CodecKind, register_codec
+from fastcompress.codec.protocol import Codec, checked_ids
+from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.lz77 import LITERAL, LZTokens, Params, parse, reconstruct
+
+_NUM_BYTES = 256
+
+
+class LZ77Codec:
+    """A parse as one stream of ids.
+
+    alphabet "fields": one id a token, up to 2**32 of them, for models that take `columns`. "buckets": some three
+    hundred ids; a match is several, which stand for no byte but the last one.
+
+    Many sequences of tokens spell one text, hence not unambiguous; those of `lz77.IncrementalParser.is_legal` alone
+    are.
+    """
+
+    lossless = True
+    unambiguous = False
+
+    def __init__(self, params: Params | None = None, alphabet: Literal["fields", "buckets"] = "fields") -> None:
+        """ConfigError: "fields" of an unlimited window or max_length, or of so much of both that ids would not fit 32
+        bits."""
+        self.params = params = params or Params()
+        self.alphabet = alphabet
+        longest_tail = max(1 if params.parse == "greedy" else 2, params.min_length - 1)
+        if alphabet == "fields":
+            if params.window is None or params.max_length is None:
+                raise ConfigError("the alphabet 'fields' needs a limited window and max_length; use 'buckets' without")
+            self._num_lengths = params.max_length - params.min_length + 1
+            self.vocab_size = _NUM_BYTES + params.window * self._num_lengths
+            if self.vocab_size >= 1 << 32:
+                raise ConfigError(
+                    f"window times lengths is {params.window * self._num_lengths}, more than 32 bits; use a smaller "
+                    "window or max_length, or 'buckets'"
+                )
+            self.unstable_tail: int | None = longest_tail
+        elif alphabet == "buckets":
+            self.vocab_size, most_ids = _core.bucket_sizes(params.core)
+            # Tokens that are not stable are one match, and of a lazy parse a byte after it, or all literals.
+            self.unstable_tail = max(longest_tail, most_ids + (0 if params.parse == "greedy" else most_ids))
+        else:
+            raise ConfigError(f"alphabet is {alphabet!r}; it must be 'fields' or 'buckets'")
+        self.name = f"lz77-{alphabet}"
+        self.fingerprint = hashlib.sha256(
+            f"fastcompress lz77 codec, version 1\n{_settings(params)} alphabet={alphabet}".encode()
+        ).hexdigest()
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        tokens = parse(data, self.params)
+        if self.alphabet == "buckets":
+            return _core.bucket_encode(tokens.kind, tokens.value, tokens.length, self.params.core)
+        is_literal = tokens.kind == LITERAL
+        match = (
+            _NUM_BYTES
+            + (tokens.value.astype(np.int64) - 1) * self._num_lengths
+            + tokens.length
+            - self.params.min_length
+        )
+        return np.where(is_literal, tokens.value, match).astype(np.uint32)
+
+    def columns(self, tokens: npt.ArrayLike) -> LZTokens:
+        """The parse that ids, integers[n], stand for: kind, value and length. DataError: an id outside [0,
+        vocab_size), or out of place."""
+        return self._parsed(tokens)[0]
+
+    def decode(self, tokens: npt.ArrayLike) -> bytes:
+        try:
+            return reconstruct(self.columns(tokens))
+        except FormatError as error:
+            raise DataError(f"these ids of {self.name} spell nothing: {error}") from None
+
+    def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        return self._parsed(tokens)[1]
+
+    def _parsed(self, tokens: npt.ArrayLike) -> tuple[LZTokens, npt.NDArray[np.int64]]:
+        ids = checked_ids(tokens, self).astype(np.uint32)
+        if self.alphabet == "buckets":
+            try:
+                kind, value, length, byte_lengths = _core.bucket_decode(ids, self.params.core)
+            except FormatError as error:
+                raise DataError(f"these ids of {self.name} spell nothing: {error}") from None
+            return LZTokens(kind, value, length), byte_lengths
+        is_match = ids >= _NUM_BYTES
+        distance, length = np.divmod(np.where(is_match, ids - np.uint32(_NUM_BYTES), 0), self._num_lengths)
+        value = np.where(is_match, distance + 1, ids).astype(np.uint32)
+        length = np.where(is_match, length + self.params.min_length, 1).astype(np.uint32)
+        return LZTokens(is_match.astype(np.uint8), value, length), length.astype(np.int64)
+
+
+def _settings(params: Params) -> str:
+    return " ".join(f"{name}={value}" for name, value in _params_state(params).items())
+
+
+def _params_state(params: Params) -> dict[str, Any]:
+    return {name: getattr(params, name) for name in ("window", "min_length", "max_length", "depth", "parse")}
+
+
+class LZPCodec:
+    """Matches without distances: the source is what followed the last `order` bytes when they occurred last. One id a
+    token.
+
+    Which tokens may follow is not masked, hence not unambiguous.
+    """
+
+    lossless = True
+    unambiguous = False
+
+    def __init__(self, order: int = 4, min_length: int = 2, max_length: int = 258) -> None:
+        """order: bytes of context, 1 to 64. ConfigError: out of range."""
+        for name, value in (("order", order), ("min_length", min_length), ("max_length", max_length)):
+            if not 0 <= value < 1 << 32:
+                raise ConfigError(f"{name} is {value}; it must be a positive number")
+        self.order, self.min_length, self.max_length = order, min_length, max_length
+        self._core = _core.LzpParams(order, min_length, max_length)
+        self.vocab_size = self._core.num_ids
+        self.name = f"lzp-{order}"
+        self.unstable_tail: int | None = max(1, min_length - 1)
+        self.fingerprint = hashlib.sha256(
+            f"fastcompress lzp codec, version 1\norder={order} min_length={min_length} max_length={max_length}".encode()
+        ).hexdigest()
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        return _core.lzp_encode(data, self._core)
+
+    def decode(self, tokens: npt.ArrayLike) -> bytes:
+        try:
+            return _core.lzp_decode(checked_ids(tokens, self).astype(np.uint32), self._core, _core.MAX_TEXT_BYTES)
+        except FormatError as error:
+            raise DataError(f"these ids of {self.name} spell nothing: {error}") from None
+
+    def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        ids = checked_ids(tokens, self).astype(np.int64)
+        return np.where(ids < _NUM_BYTES, 1, ids - _NUM_BYTES + self.min_length)
+
+
+def _lz77_from_state(state: dict[str, Any]) -> Codec:
+    settings = dict(state)
+    alphabet = settings.pop("alphabet")
+    return LZ77Codec(Params(**settings), alphabet)
+
+
+register_codec(
+    CodecKind(
+        "lz77",
+        LZ77Codec,
+        lambda codec: {**_params_state(codec.params), "alphabet": codec.alphabet},
+        _lz77_from_state,
+    )
+)
+register_codec(
+    CodecKind(
+        "lzp",
+        LZPCodec,
+        lambda codec: {"order": codec.order, "min_length": codec.min_length, "max_length": codec.max_length},
+        lambda state: LZPCodec(**state),
+    )
+)

@@ -1,0 +1,161 @@
+"""The codecs of LZ77 parses and deflate: every id stream comes back, states exactly which bytes it says, and nothing
+else does."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcompress import lz77
+from fastcompress.codec import (
+    CODECS_BY_NAME,
+    Codec,
+    GzipCodec,
+    LZ77Codec,
+    LZPCodec,
+    codec_from_spec,
+    load_codec,
+    save_codec,
+)
+from fastcompress.errors import ConfigError, DataError
+from fastcompress.lz77 import Params
+
+CODECS: list[Codec] = [
+    LZ77Codec(),
+    LZ77Codec(Params(window=20, min_length=1, max_length=3, depth=2)),
+    LZ77Codec(alphabet="buckets"),
+    LZ77Codec(Params(window=None, min_length=2, max_length=None, depth=None, parse="lazy"), "buckets"),
+    LZ77Codec(Params(window=5, min_length=3, max_length=3), "buckets"),
+    LZPCodec(),
+    LZPCodec(order=1, min_length=1, max_length=4),
+    LZPCodec(order=2, min_length=3),
+    GzipCodec(),
+    GzipCodec(1),
+]
+texts = st.one_of(
+    st.binary(max_size=80),
+    st.lists(st.sampled_from([b"abc", b"abcd", b"b", b"a" * 40, b"xyz"]), max_size=30).map(b"".join),
+)
+each_codec = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: f"{codec.name}-{codec.fingerprint[:4]}")
+
+
+@each_codec
+@given(data=texts)
+def test_round_trip_and_byte_lengths(codec: Codec, data: bytes) -> None:
+    ids = codec.encode(data)
+    assert ids.dtype == np.uint32
+    assert (ids < codec.vocab_size).all()
+    assert codec.decode(ids) == data
+    lengths = codec.byte_lengths(ids)
+    assert lengths.dtype == np.int64
+    assert lengths.sum() == len(data)
+    # What a prefix of the ids says is what the lengths say it does.
+    for count, known in zip(range(len(ids) + 1), itertools.accumulate(lengths.tolist(), initial=0), strict=True):
+        assert codec.decode(ids[:count]) == data[:known]
+
+
+@each_codec
+@given(data=texts, more=texts)
+def test_all_but_the_unstable_tail_stays(codec: Codec, data: bytes, more: bytes) -> None:
+    if codec.unstable_tail is None:
+        return
+    before, after = codec.encode(data), codec.encode(data + more)
+    stable = max(0, len(before) - codec.unstable_tail)
+    assert before[:stable].tolist() == after[:stable].tolist()
+
+
+@each_codec
+@given(ids=st.lists(st.integers(0, 2**32 - 1), max_size=30), small=st.booleans())
+def test_ids_from_nowhere_decode_or_are_refused(codec: Codec, ids: list[int], small: bool) -> None:
+    """Refused by decode and byte_lengths alike, or else what both say agrees."""
+    given_ids = np.array(ids, np.uint64) % np.uint64(min(codec.vocab_size, 400) if small else codec.vocab_size)
+    try:
+        data = codec.decode(given_ids)
+    except DataError:
+        return
+    assert codec.byte_lengths(given_ids).sum() == len(data)
+
+
+@each_codec
+def test_saved_codecs_come_back(codec: Codec, tmp_path: Path) -> None:
+    save_codec(codec, tmp_path / "codec.json")
+    loaded = load_codec(tmp_path / "codec.json")
+    assert loaded.fingerprint == codec.fingerprint
+    assert loaded.encode(b"abcabcabcabcd" * 5).tolist() == codec.encode(b"abcabcabcabcd" * 5).tolist()
+
+
+def test_fingerprints_are_all_different() -> None:
+    assert len({codec.fingerprint for codec in CODECS}) == len(CODECS)
+
+
+@pytest.mark.parametrize("name", CODECS_BY_NAME)
+def test_codecs_by_name(name: str) -> None:
+    codec = codec_from_spec(name)
+    assert codec.decode(codec.encode(b"as by name, as by name")) == b"as by name, as by name"
+
+
+def test_fields_are_the_columns() -> None:
+    codec = LZ77Codec()
+    data = b"one two one two one three"
+    ids = codec.encode(data)
+    tokens = codec.columns(ids)
+    assert tokens == lz77.parse(data)
+    assert ids.max() < 256 + 65536 * 255
+    assert LZ77Codec(alphabet="buckets").columns(LZ77Codec(alphabet="buckets").encode(data)) == tokens
+
+
+def test_buckets_by_hand() -> None:
+    """FORMAT.md's example in small: 256 bytes, lengths 4 to 258 in 8 buckets, 4 recent, 17 buckets of distances, 16
+    extras."""
+    codec = LZ77Codec(alphabet="buckets")
+    assert codec.vocab_size == 256 + 8 + 4 + 17 + 16
+    lengths, recent, distances, extras = 256, 264, 268, 285
+    text = b"abcdefabcdefabcd"  # a match of 10: 7 is in bucket 2, extra bits 11; at distance 6: bucket 2, extra bits 10
+    assert codec.encode(text).tolist() == [*b"abcdef", lengths + 2, extras + 3, distances + 2, extras + 2]
+    text += b"!" + b"bcdefa"  # distance 6 again would be the byte before: it is "bcdefa" 11 + 5 back
+    assert codec.decode(codec.encode(text)) == text
+    again = codec.encode(b"abcdefabcdef!abcdef?")
+    assert recent + 0 not in again[:9]
+    assert codec.decode(again) == b"abcdefabcdef!abcdef?"
+
+
+@pytest.mark.parametrize(
+    ("codec", "ids", "message"),
+    [
+        (LZ77Codec(), [97, 256 + 255], "distance 2 after 1 bytes"),
+        (LZ77Codec(alphabet="buckets"), [264], "stands where a byte or a length belongs"),
+        (LZ77Codec(alphabet="buckets"), [97, 256, 97], "stands where a distance belongs"),
+        (LZ77Codec(alphabet="buckets"), [97, 257, 97], "stands where extra bits belong"),
+        (LZPCodec(), [97, 256], "nothing is predicted"),
+        (GzipCodec(), [255, 255, 255], "does not continue a deflate stream"),
+        (GzipCodec(), [3, 0, 3], "behind the end"),
+    ],
+)
+def test_what_is_wrong_is_said(codec: Codec, ids: list[int], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        codec.decode(np.array(ids))
+
+
+def test_settings_out_of_range() -> None:
+    for window, max_length in ((None, 258), (65536, None), (2**31, 258)):
+        with pytest.raises(ConfigError, match="buckets"):
+            LZ77Codec(Params(window=window, max_length=max_length))
+    with pytest.raises(ConfigError, match="alphabet"):
+        LZ77Codec(alphabet="words")  # type: ignore[arg-type]
+    for bad in (
+        {"order": 0},
+        {"order": 65},
+        {"min_length": 0},
+        {"max_length": 1},
+        {"max_length": 2**31},
+        {"order": -1},
+    ):
+        with pytest.raises(ConfigError):
+            LZPCodec(**bad)
+    with pytest.raises(ConfigError):
+        GzipCodec(0)

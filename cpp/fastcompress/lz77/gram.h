@@ -19,6 +19,8 @@ class Gram {
         for (uint32_t i = 8; i < size_; i += 8) hash = fold_multiply(hash ^ kHashSeed, word(p + i, size_ - i));
         return hash * (kHashSeed | 1) >> (64 - bits);
     }
+    // The same, for a size of at most 8, of a word that is read whole at the position.
+    size_t hash_of_word(uint64_t word, int bits) const { return (word & mask_) * (kHashSeed | 1) >> (64 - bits); }
     bool equal(const uint8_t* a, const uint8_t* b) const {
         return first_word(a) == first_word(b) && (size_ <= 8 || std::memcmp(a + 8, b + 8, size_ - 8) == 0);
     }

@@ -31,10 +31,8 @@ uint32_t History::head(size_t hash) const {
     return link;
 }
 
-// Whether the trunk is this one's alone, and ends where this one does: then nothing else is there any more.
-bool History::own_trunk() {
-    if (size_ != trunk_size_ || trunk_.use_count() != 1) return false;
-    std::atomic_thread_fence(std::memory_order_acquire);
+// Takes out of the trunk, which is this one's alone, what lies behind its end.
+void History::clean_trunk() {
     Trunk& trunk = *trunk_;
     for (size_t position = trunk.links.size(); position > num_grams(size_);) {
         --position;
@@ -42,32 +40,24 @@ bool History::own_trunk() {
     }
     trunk.links.resize(num_grams(size_));
     trunk.bytes.resize(size_);
-    return true;
 }
 
-void History::insert_in_trunk(size_t position) {
+void History::grow_heads() {
     Trunk& trunk = *trunk_;
-    uint32_t& head = trunk.heads[gram_.hash(&trunk.bytes[position], trunk.bits)];
-    trunk.links.push_back(head);
-    head = static_cast<uint32_t>(position + 1);
+    const size_t num_positions = trunk.links.size();
+    trunk.bits = std::min(max_bits_, trunk.bits + 2);
+    trunk.heads.assign(size_t{1} << trunk.bits, 0);
+    trunk.links.clear();
+    for (size_t i = 0; i < num_positions; ++i) insert_in_trunk(i);
 }
 
-void History::push(uint8_t byte) {
-    constexpr int kMaxBits = 22;
-    const size_t position = num_grams(size_);  // which may get its min_length bytes by this one
-    if (own_trunk()) {
-        trunk_->bytes.push_back(byte);
-        trunk_size_ = ++size_;
-        if (num_grams(size_) == position) return;
-        insert_in_trunk(position);
-        if (position >> trunk_->bits > 0 && trunk_->bits < kMaxBits) {
-            trunk_->bits = std::min(kMaxBits, trunk_->bits + 2);
-            trunk_->heads.assign(size_t{1} << trunk_->bits, 0);
-            trunk_->links.clear();
-            for (size_t i = 0; i <= position; ++i) insert_in_trunk(i);
-        }
-        return;
+void History::push_elsewhere(uint8_t byte) {
+    if (size_ == trunk_size_ && trunk_.use_count() == 1) {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        clean_trunk();
+        return push_in_trunk(byte);
     }
+    const size_t position = num_grams(size_);
     added_bytes_.set(static_cast<uint32_t>(size_ - trunk_size_), byte);
     ++size_;
     if (num_grams(size_) > position) {
@@ -79,9 +69,59 @@ void History::push(uint8_t byte) {
     if (size_ - trunk_size_ > std::max(kFew, trunk_size_)) make_trunk();
 }
 
+bool History::agrees(size_t earlier, size_t position, size_t length) const {
+    for (size_t i = length; i-- > 0;) {
+        if ((*this)[earlier + i] != (*this)[position + i]) return false;
+    }
+    return true;
+}
+
+uint32_t History::find_before(size_t from, size_t position, size_t length, size_t lowest, uint32_t* num_left) const {
+    if (flat() != nullptr && gram_.size() >= 4) return find_in_trunk(from, position, length, lowest, num_left);
+    for (uint32_t earlier = before(from); earlier != kNone && earlier >= lowest && *num_left > 0;
+         earlier = before(earlier)) {
+        if (!equal_grams(earlier, position)) continue;
+        --*num_left;
+        if (agrees(earlier, position, length)) return earlier;
+    }
+    return kNone;
+}
+
+// Whether the first bytes are equal is counted and not guessed; of those, nearly none has the last bytes, too.
+uint32_t History::find_in_trunk(size_t from, size_t position, size_t length, size_t lowest, uint32_t* num_left) const {
+    const uint8_t* const bytes = trunk_->bytes.data();
+    const uint32_t* const links = trunk_->links.data();
+    const auto half_word = [&](size_t i) {
+        uint32_t word;
+        std::memcpy(&word, bytes + i, 4);
+        return word;
+    };
+    const size_t to_gram_end = gram_.size() - 4;
+    const size_t to_end = length - 4;
+    const uint32_t first = half_word(position);
+    const uint32_t gram_end = half_word(position + to_gram_end);
+    const uint32_t end = half_word(position + to_end);
+    uint32_t left = *num_left;
+    uint32_t found = kNone;
+    for (uint32_t link = links[from]; left > 0 && link > lowest; link = links[link - 1]) {
+        const uint32_t earlier = link - 1;
+        const uint32_t differences = (half_word(earlier) ^ first) | (half_word(earlier + to_gram_end) ^ gram_end);
+        if (gram_.size() > 8 && differences == 0 && !gram_.equal(bytes + earlier, bytes + position)) continue;
+        left -= differences == 0;
+        if ((differences | (half_word(earlier + to_end) ^ end)) != 0) [[likely]]
+            continue;
+        if (common_prefix(bytes + earlier, bytes + position, length) == length) {
+            found = earlier;
+            break;
+        }
+    }
+    *num_left = left;
+    return found;
+}
+
 // When more has been added than was there, it is copied to where it is fast: O(1) amortized a byte.
 void History::make_trunk() {
-    History flat(gram_.size());
+    History flat(gram_, max_bits_);
     flat.trunk_->bytes.reserve(2 * size_);
     for (size_t i = 0; i < size_; ++i) flat.push((*this)[i]);
     *this = std::move(flat);

@@ -5,6 +5,7 @@
 // adds lies in arrays that can be copied in turn (persistent_array.h). Nobody who was never copied pays for that.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -18,11 +19,20 @@ class History {
   public:
     static constexpr uint32_t kNone = 0xffffffffu;
 
-    explicit History(uint32_t min_length) : gram_(min_length) {}
+    // Positions farther apart than `window` are not asked for, so the table of hashes need not be larger than it.
+    History(uint32_t min_length, uint32_t window)
+        : gram_(min_length), max_bits_(std::clamp(static_cast<int>(std::bit_width(window)) - 1, 8, 22)) {}
 
     size_t size() const { return size_; }
     // O(1) amortized.
-    void push(uint8_t byte);
+    void push(uint8_t byte) {
+        if (size_ == trunk_size_ && trunk_.use_count() == 1 && trunk_->bytes.size() == size_) [[likely]] {
+            std::atomic_thread_fence(std::memory_order_acquire);
+            push_in_trunk(byte);
+        } else {
+            push_elsewhere(byte);
+        }
+    }
     // size <= this->size(). O(what is taken back).
     void truncate(size_t size);
 
@@ -34,7 +44,17 @@ class History {
     const uint8_t* flat() const { return size_ == trunk_size_ ? trunk_->bytes.data() : nullptr; }
     void copy(size_t begin, size_t size, uint8_t* out) const;
     bool equal_grams(size_t a, size_t b) const;
-
+    // Calls visit(earlier, whether its first min_length bytes are those of `position`) for the positions before `from`, nearest first,
+    // whose first min_length bytes have the hash of its own, until it returns false.
+    template <class Visit>
+    void for_each_before(size_t from, size_t position, const Visit& visit) const {
+        for (uint32_t earlier = before(from); earlier != kNone; earlier = before(earlier)) {
+            if (!visit(earlier, equal_grams(earlier, position))) return;
+        }
+    }
+    // The nearest of these, from `lowest` on, that agrees with `position` for `length` bytes, at least min_length; kNone if there is none
+    // among those that agree for min_length bytes, of which *num_left are looked at, and counted there.
+    uint32_t find_before(size_t from, size_t position, size_t length, size_t lowest, uint32_t* num_left) const;
     // The nearest position before one whose first min_length bytes have the same hash, of which there are min_length; kNone if there is none.
     uint32_t before(size_t position) const { return link(position) - 1; }
     // The nearest position at all whose first min_length bytes have the hash of the given ones; kNone if there is none.
@@ -42,6 +62,7 @@ class History {
     const Gram& gram() const { return gram_; }
 
   private:
+    History(const Gram& gram, int max_bits) : gram_(gram), max_bits_(max_bits) {}
     // Links are positions plus one, so 0 is none.
     struct Trunk {
         std::vector<uint8_t> bytes;
@@ -57,11 +78,30 @@ class History {
                                    : added_links_.get(static_cast<uint32_t>(position - in_trunk));
     }
     uint32_t head(size_t hash) const;
-    bool own_trunk();
-    void insert_in_trunk(size_t position);
+    uint32_t find_in_trunk(size_t from, size_t position, size_t length, size_t lowest, uint32_t* num_left) const;
+    bool agrees(size_t earlier, size_t position, size_t length) const;
+    void clean_trunk();
+    void push_in_trunk(uint8_t byte) {
+        const size_t position = num_grams(size_);  // which may get its min_length bytes by this one
+        trunk_->bytes.push_back(byte);
+        trunk_size_ = ++size_;
+        if (num_grams(size_) == position) return;
+        insert_in_trunk(position);
+        if (position >> trunk_->bits > 0 && trunk_->bits < max_bits_) [[unlikely]]
+            grow_heads();
+    }
+    void insert_in_trunk(size_t position) {
+        Trunk& trunk = *trunk_;
+        uint32_t& head = trunk.heads[gram_.hash(&trunk.bytes[position], trunk.bits)];
+        trunk.links.push_back(head);
+        head = static_cast<uint32_t>(position + 1);
+    }
+    void grow_heads();
+    void push_elsewhere(uint8_t byte);
     void make_trunk();
 
     Gram gram_;
+    int max_bits_;
     std::shared_ptr<Trunk> trunk_ = std::make_shared<Trunk>();
     size_t trunk_size_ = 0;  // how many bytes of it belong to this one
     size_t size_ = 0;

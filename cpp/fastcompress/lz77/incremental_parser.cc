@@ -94,45 +94,35 @@ void IncrementalParser::extend(Phrase& phrase) const {
     using enum Phrase::State;
     if (phrase.state == kPending) {
         if (phrase.begin + size_t{params_.min_length} > history_.size()) return;
-        find_sources(phrase);
-        phrase.length = phrase.sources.empty() ? 0 : params_.min_length;
-        phrase.state = phrase.length > 0 && phrase.length < params_.max_length ? kOpen : kSettled;
+        phrase.num_left = params_.depth;
+        phrase.state = find_source(phrase, phrase.begin, params_.min_length) ? kOpen : kSettled;
     }
-    while (phrase.state == kOpen && phrase.begin + phrase.length < history_.size()) {
-        if (const uint8_t* const bytes = history_.flat(); bytes != nullptr && phrase.sources.size() == 1) {
-            const size_t done = phrase.length;
-            const size_t most = std::min(history_.size() - phrase.begin, size_t{params_.max_length}) - done;
-            const uint8_t* const here = bytes + phrase.begin + done;
-            const size_t more = common_prefix(bytes + phrase.sources[0] + done, here, most);
+    while (phrase.state == kOpen) {
+        if (phrase.length == params_.max_length) phrase.state = kSettled;
+        const size_t end = phrase.begin + size_t{phrase.length};
+        if (phrase.state == kSettled || end == history_.size()) return;
+        const uint8_t* const bytes = history_.flat();
+        if (bytes != nullptr && end + 1 < history_.size()) {  // more than a byte at once
+            const size_t most = std::min<size_t>(history_.size() - end, params_.max_length - phrase.length);
+            const size_t more = common_prefix(bytes + phrase.source + phrase.length, bytes + end, most);
             phrase.length += static_cast<uint32_t>(more);
-            if (more < most || phrase.length == params_.max_length) phrase.state = kSettled;
+            if (more == most) continue;
+        } else if (history_[phrase.source + phrase.length] == history_[end]) {
+            ++phrase.length;
             continue;
         }
-        const uint8_t byte = history_[phrase.begin + phrase.length];
-        size_t num_left = 0;
-        for (const uint32_t source : phrase.sources) {
-            // In place: what goes on moves forward. If nothing does, nothing has been overwritten.
-            if (history_[source + phrase.length] == byte) phrase.sources[num_left++] = source;
-        }
-        if (num_left == 0) {
-            phrase.state = kSettled;
-            return;
-        }
-        phrase.sources.resize(num_left);
-        if (++phrase.length == params_.max_length) phrase.state = kSettled;
+        if (!find_source(phrase, phrase.source, size_t{phrase.length} + 1)) phrase.state = kSettled;
     }
 }
 
-// The candidates at a place, nearest first.
-void IncrementalParser::find_sources(Phrase& phrase) const {
-    phrase.sources.clear();
-    uint32_t num_left = params_.depth;
-    for (uint32_t source = history_.before(phrase.begin); source != History::kNone; source = history_.before(source)) {
-        if (phrase.begin - source > params_.window) return;
-        if (!history_.equal_grams(source, phrase.begin)) continue;
-        phrase.sources.push_back(source);
-        if (--num_left == 0) return;
-    }
+// Makes the nearest candidate before `from` that agrees for `length` bytes the source; false if there is none.
+bool IncrementalParser::find_source(Phrase& phrase, uint32_t from, size_t length) const {
+    const size_t lowest = phrase.begin > params_.window ? phrase.begin - params_.window : 0;
+    const uint32_t source = history_.find_before(from, phrase.begin, length, lowest, &phrase.num_left);
+    if (source == History::kNone) return false;
+    phrase.source = source;
+    phrase.length = static_cast<uint32_t>(length);
+    return true;
 }
 
 }  // namespace fastcompress::lz77

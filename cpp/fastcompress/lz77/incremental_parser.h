@@ -1,13 +1,16 @@
 // The parse of a text that grows, shrinks and branches.
 //
 // After any sequence of operations tokens() is parse() of the bytes there are (parse.h), which for a byte more costs no second look at
-// what came before: the phrase under way keeps the candidates that still agree, and a byte more leaves those that agree with
-// it, too. A token that is decided is never looked at again, unless bytes are taken back that it took to decide.
+// what came before. The phrase under way keeps the nearest candidate that agrees so far. If that does not go on as the text does, those further
+// back are asked in turn: each candidate is looked at once, and whichever comes last is the nearest of the longest. A token that is
+// decided is never looked at again, unless bytes are taken back that it took to decide.
 //
 // append: O(depth) amortized a byte; with depth unlimited O(number of occurrences). truncate: O(what is taken back), and
-// then at most the one phrase is matched anew that the cut goes through: O(depth + its length). Copying: O(depth), whatever the
-// history; then O(log n) memory for each byte that either of the two adds. All of it is exact and deterministic. One object is used by
-// one thread at a time; copies may be used by different threads.
+// then at most the one phrase is matched anew that the cut goes through: O(depth + its length). Copying: O(1), whatever the
+// history; then O(log n) memory for each byte that either of the two adds. All of it is exact and deterministic. One object is
+// used by one thread at a time; copies may be used by different threads.
+//
+// Tried: keeping all candidates that agree, in an array, and filtering it by each byte: twice the time.
 #pragma once
 
 #include <array>
@@ -24,7 +27,7 @@ namespace fastcompress::lz77 {
 class IncrementalParser {
   public:
     // Valid params (check()).
-    explicit IncrementalParser(const Params& params) : params_(params), history_(params.min_length) {}
+    explicit IncrementalParser(const Params& params) : params_(params), history_(params.min_length, params.window) {}
 
     // num_bytes() and the bytes together are at most kMaxTextBytes.
     void append(Bytes bytes);
@@ -69,13 +72,14 @@ class IncrementalParser {
         uint32_t begin = 0;
         uint32_t length = 0;  // of the match so far; settled at 0: there is none
         State state = State::kPending;
-        std::vector<uint32_t> sources;  // positions that agree so far, nearest first
+        uint32_t source = 0;    // the nearest candidate that agrees so far
+        uint32_t num_left = 0;  // candidates further back
         void start(size_t position) {
             begin = static_cast<uint32_t>(position);
             length = 0;
             state = State::kPending;
         }
-        Token match() const { return Token::match(begin - sources.front(), length); }
+        Token match() const { return Token::match(begin - source, length); }
     };
     struct Decided {
         Token token;
@@ -84,14 +88,17 @@ class IncrementalParser {
 
     void advance();
     void extend(Phrase& phrase) const;
-    void find_sources(Phrase& phrase) const;
+    bool find_source(Phrase& phrase, uint32_t from, size_t length) const;
     uint32_t settled_at(const Phrase& phrase) const;
     void decide(const Token& token, uint32_t num_bytes);
     Token literal_at(size_t position) const { return Token::literal(history_[position]); }
 
     // legality.cc
     class Continuation;
-    bool may_begin(const Continuation& text) const;
+    std::array<bool, 256> continuing_bytes() const;
+    bool may_begin(const Continuation& text, const std::array<bool, 256>& continuing) const;
+    bool is_legal_literal(uint8_t byte, const std::array<bool, 256>& continuing) const;
+    Lengths legal_lengths(uint32_t distance, const std::array<bool, 256>& continuing) const;
 
     Params params_;
     History history_;

@@ -61,14 +61,23 @@ class IncrementalParser::Continuation {
     uint32_t distance_ = 0;  // 0: one byte
 };
 
-// Whether all tokens so far stay what they are if the text goes on so: a match that is open ends, and literals that were too near to the
-// end to be a match's beginning are none.
-bool IncrementalParser::may_begin(const Continuation& text) const {
-    const size_t end = history_.size();
-    if (first_.state == Phrase::State::kOpen) {
-        return std::ranges::none_of(first_.sources,
-                                    [&](size_t source) { return text[source + first_.length] == text[end]; });
+// The bytes that an open match would go on with: those after each candidate that agrees as far as the match goes.
+std::array<bool, 256> IncrementalParser::continuing_bytes() const {
+    std::array<bool, 256> continuing = {};
+    if (first_.state != Phrase::State::kOpen) return continuing;
+    continuing[history_[first_.source + first_.length]] = true;
+    Phrase phrase = first_;
+    while (find_source(phrase, phrase.source, first_.length)) {
+        continuing[history_[phrase.source + first_.length]] = true;
     }
+    return continuing;
+}
+
+// Whether all tokens so far stay what they are if the text goes on so: a match that is open ends, and literals that were too
+// near to the end to be a match's beginning are none.
+bool IncrementalParser::may_begin(const Continuation& text, const std::array<bool, 256>& continuing) const {
+    const size_t end = history_.size();
+    if (first_.state == Phrase::State::kOpen) return !continuing[text[end]];
     for (size_t position = first_.begin; position < end; ++position) {
         if (position + params_.min_length > text.size()) return true;
         if (text.has_occurrence(position, params_)) return false;
@@ -76,10 +85,17 @@ bool IncrementalParser::may_begin(const Continuation& text) const {
     return true;
 }
 
+bool IncrementalParser::is_legal_literal(uint8_t byte, const std::array<bool, 256>& continuing) const {
+    const Continuation text(history_, byte);
+    if (!may_begin(text, continuing)) return false;
+    return params_.min_length > 1 || !text.has_occurrence(history_.size(), params_);
+}
+
 std::array<bool, 256> IncrementalParser::legal_literals() const {
+    const std::array<bool, 256> continuing = continuing_bytes();
     std::array<bool, 256> legal;
-    for (int byte = 0; byte < 256; ++byte) {
-        legal[static_cast<size_t>(byte)] = is_legal(Token::literal(static_cast<uint8_t>(byte)));
+    for (size_t byte = 0; byte < 256; ++byte) {
+        legal[byte] = history_.size() < kMaxTextBytes && is_legal_literal(static_cast<uint8_t>(byte), continuing);
     }
     return legal;
 }
@@ -87,9 +103,7 @@ std::array<bool, 256> IncrementalParser::legal_literals() const {
 bool IncrementalParser::is_legal(const Token& token) const {
     if (token.kind == TokenKind::kLiteral) {
         if (token.value > 255 || token.length != 1 || history_.size() >= kMaxTextBytes) return false;
-        const Continuation text(history_, static_cast<uint8_t>(token.value));
-        if (!may_begin(text)) return false;
-        return params_.min_length > 1 || !text.has_occurrence(history_.size(), params_);
+        return is_legal_literal(static_cast<uint8_t>(token.value), continuing_bytes());
     }
     if (token.length > kMaxTextBytes - history_.size()) return false;
     const Lengths lengths = legal_lengths(token.value);
@@ -108,10 +122,15 @@ bool IncrementalParser::push_token(const Token& token) {
 }
 
 IncrementalParser::Lengths IncrementalParser::legal_lengths(uint32_t distance) const {
+    return legal_lengths(distance, continuing_bytes());
+}
+
+IncrementalParser::Lengths IncrementalParser::legal_lengths(uint32_t distance,
+                                                            const std::array<bool, 256>& continuing) const {
     const size_t end = history_.size();
     if (distance == 0 || distance > std::min<size_t>(end, params_.window)) return {};
     const Continuation text(history_, distance);
-    if (!may_begin(text)) return {};
+    if (!may_begin(text, continuing)) return {};
     const size_t source = end - distance;
     uint32_t num_left = params_.depth;
     size_t longest_nearer = 0;
@@ -136,9 +155,10 @@ IncrementalParser::Lengths IncrementalParser::legal_lengths(uint32_t distance) c
 
 std::vector<uint32_t> IncrementalParser::legal_distances() const {
     std::vector<uint32_t> distances;
+    const std::array<bool, 256> continuing = continuing_bytes();
     const size_t most = std::min<size_t>(history_.size(), params_.window);
     for (size_t distance = 1; distance <= most; ++distance) {
-        if (!legal_lengths(static_cast<uint32_t>(distance)).is_empty()) {
+        if (!legal_lengths(static_cast<uint32_t>(distance), continuing).is_empty()) {
             distances.push_back(static_cast<uint32_t>(distance));
         }
     }

@@ -35,7 +35,7 @@ std::optional<Status> check(const LzpParams& params) {
 }
 
 std::vector<uint32_t> lzp_encode(Bytes text, const LzpParams& params) {
-    History history(params.order);
+    History history(params.order, kUnlimited);
     std::vector<uint32_t> ids;
     for (size_t i = 0; i < text.size();) {
         const uint32_t source = predicted_source(history);
@@ -49,7 +49,7 @@ std::vector<uint32_t> lzp_encode(Bytes text, const LzpParams& params) {
 }
 
 Result<std::vector<uint8_t>> lzp_decode(std::span<const uint32_t> ids, const LzpParams& params, size_t max_bytes) {
-    History history(params.order);
+    History history(params.order, kUnlimited);
     std::vector<uint8_t> text;
     for (size_t i = 0; i < ids.size(); ++i) {
         const auto bad = [&](const std::string& what) {

@@ -1,12 +1,17 @@
-// For each position of a range the positions before it that share its first min_length bytes, nearest first.
+// For each position the positions before it, within the window, that share its first min_length bytes, nearest first.
 //
-// A hash chain gives the same, but each step of it waits for the one before. Here the positions of the range are sorted by a
-// hash of those bytes (a counting sort, two passes), so that the occurrences before a position stand side by side before it, and a
-// search reads them as fast as the machine can. Sorting costs some 3 ns a byte, once.
+// A hash chain gives the same, but each step of it waits for the one before. Here the positions of a block, as long as the
+// window, are sorted by a hash of those bytes (a counting sort), so that the occurrences in the block stand side by side, and a
+// search reads them as fast as the machine can: those before the position in its own block, then those in the block before.
+// Blocks of at most 65,535 bytes have positions of two bytes, so that all of it stays in the second-level cache.
+//
+// Tried: one list for a block and the window before it, sorted anew for every block: sorting took twice as long.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "fastcompress/common/bytes.h"
@@ -16,76 +21,179 @@
 
 namespace fastcompress::lz77 {
 
+// Position: of a byte in its block, and the number of them.
+template <class Position>
 class OccurrenceLists {
   public:
-    OccurrenceLists(Bytes text, const Params& params) : text_(text), params_(params), gram_(params.min_length) {}
+    static constexpr size_t kMostOfTwoBytes = 0xffff;
 
-    // Makes [begin, end) the range.
-    void sort(size_t begin, size_t end);
+    OccurrenceLists(Bytes text, const Params& params, size_t block_bytes)
+        : text_(text), params_(params), gram_(params.min_length), block_bytes_(block_bytes) {
+        sort(0);
+    }
+    // How long blocks are.
+    static size_t block_bytes(size_t text_bytes, uint32_t window) {
+        // The window may be longer than a block by one byte, as the usual one of 65,536 is.
+        return std::min(std::max<size_t>(kMostOfTwoBytes, window - 1), std::max<size_t>(1, text_bytes));
+    }
 
-    // The match at a position of the range, among candidates in the range.
-    FASTCOMPRESS_INLINED Match find(size_t position) const {
-        // Words are read that end up to so far behind the text's first min_length bytes from here.
-        constexpr size_t kReadable = 8;
+    // The match at a position, not before the last one asked for.
+    FASTCOMPRESS_INLINED Match find(size_t position) {
+        while (position >= here_.begin + block_bytes_) sort(here_.begin + block_bytes_);
         if (position + gram_.size() > text_.size()) return {};
-        if (gram_.size() <= 8 && position + kReadable <= text_.size()) return find_short(position);
-        return find_slowly(position);
+        // A word is read at the position, and there are as many bytes at those before it.
+        if (gram_.size() <= 8 && position + 8 <= text_.size()) return search<true>(position);
+        return search<false>(position);
     }
 
   private:
-    FASTCOMPRESS_INLINED Match find_short(size_t position) const;
-    Match find_slowly(size_t position) const;
-    size_t bucket_begin(size_t position) const {
-        const size_t hash = gram_.hash(text_.data() + position, bits_);
-        return hash > 0 ? bucket_ends_[hash - 1] : 0;
-    }
-    uint32_t most_at(size_t position) const {
-        return static_cast<uint32_t>(std::min<size_t>(params_.max_length, text_.size() - position));
-    }
+    struct Block {
+        size_t begin = 0;
+        std::vector<Position> order;        // by hash, ascending for each
+        std::vector<Position> bucket_ends;  // of each hash, in `order`
+    };
+    struct Search {
+        uint32_t num_left;
+        uint32_t best;  // or one less than a match has
+        size_t source = 0;
+    };
+
+    void sort(size_t begin);
+    template <bool kByWords>
+    FASTCOMPRESS_INLINED Match search(size_t position) const;
+    // Looks at a list backwards, from `p` to `first`; true if there may be better ones elsewhere.
+    template <bool kByWords>
+    FASTCOMPRESS_INLINED bool scan(const Block& block, const Position* p, const Position* first, size_t position,
+                                   uint32_t most, Search& search) const;
+
+    FASTCOMPRESS_INLINED static bool improve(const uint8_t* source, const uint8_t* target, uint32_t length,
+                                             uint32_t most, Search& search);
 
     Bytes text_;
     Params params_;
     Gram gram_;
-    size_t begin_ = 0;
+    size_t block_bytes_;
     int bits_ = 0;
-    std::vector<uint32_t> bucket_ends_;
-    std::vector<uint32_t> order_;   // positions less begin_, by hash, ascending in each bucket
-    std::vector<uint32_t> places_;  // of each position, in order_
+    Block here_;
+    std::array<Block, 2> before_;   // the last one first
+    std::vector<Position> places_;  // of each position of the block here, in its order
+    std::vector<Position> hashes_;
 };
 
-// With min_length at most 8 one comparison of words says whether a position is a candidate and how far it goes, up to 8.
-FASTCOMPRESS_INLINED Match OccurrenceLists::find_short(size_t position) const {
-    const uint8_t* const data = text_.data() + begin_;
-    const auto i = static_cast<uint32_t>(position - begin_);
-    const uint32_t lowest = i > params_.window ? i - params_.window : 0;
-    const uint32_t most = most_at(position);
-    const uint64_t word = load_word(data + i);
-    const uint32_t* const first = order_.data() + bucket_begin(position);
-    uint32_t num_left = params_.depth;
-    uint32_t best = 0;
-    uint32_t best_j = 0;
-    for (const uint32_t* p = order_.data() + places_[i]; p != first;) {
-        const uint32_t j = *--p;
-        if (j < lowest) break;
-        const uint64_t difference = load_word(data + j) ^ word;
-        if ((difference & gram_.mask()) != 0) continue;
-        uint32_t length = equal_bytes(difference);
-        if (length == 8) {
-            // To beat the best it has to agree at its last byte, too.
-            if (best >= 8 && data[j + best] != data[i + best]) {
-                if (--num_left == 0) break;
-                continue;
-            }
-            length = most > 8 ? 8 + static_cast<uint32_t>(common_prefix(data + j + 8, data + i + 8, most - 8)) : most;
-        }
-        if (length > best) {
-            best = length;
-            best_j = j;
-            if (best >= most) break;  // none is longer
-        }
-        if (--num_left == 0) break;
+template <class Position>
+template <bool kByWords>
+FASTCOMPRESS_INLINED Match OccurrenceLists<Position>::search(size_t position) const {
+    const auto most = static_cast<uint32_t>(std::min<size_t>(params_.max_length, text_.size() - position));
+    const size_t hash = hashes_[position - here_.begin];
+    const auto begin_of = [&](const Block& block) { return hash > 0 ? block.bucket_ends[hash - 1] : 0; };
+    Search search = {params_.depth, gram_.size() - 1};
+    const Position* const order = here_.order.data();
+    bool goes_on =
+        scan<kByWords>(here_, order + places_[position - here_.begin], order + begin_of(here_), position, most, search);
+    for (size_t begin = here_.begin, k = 0; goes_on && begin > 0 && position - begin < params_.window; ++k) {
+        const Block& block = before_[k];
+        const Position* const first = block.order.data();
+        goes_on =
+            scan<kByWords>(block, first + block.bucket_ends[hash], first + begin_of(block), position, most, search);
+        begin = block.begin;
     }
-    return {std::min(best, most), i - best_j};
+    if (search.best < gram_.size()) return {};
+    return {std::min(search.best, most), static_cast<uint32_t>(position - search.source)};
+}
+
+template <class Position>
+template <bool kByWords>
+FASTCOMPRESS_INLINED bool OccurrenceLists<Position>::scan(const Block& block, const Position* p, const Position* first,
+                                                          size_t position, uint32_t most, Search& search) const {
+    const uint8_t* const data = text_.data() + block.begin;
+    const uint8_t* const target = text_.data() + position;
+    const size_t reach = position - block.begin;  // from the block's beginning
+    const size_t lowest = reach > params_.window ? reach - params_.window : 0;
+    const uint32_t min_length = gram_.size();
+    uint32_t num_left = search.num_left;
+    if constexpr (kByWords) {
+        // One comparison of words says how far a position agrees, up to 8. Whether that makes it a candidate nobody can
+        // predict, so there is no branch on it; longer than the best is seldom one.
+        const uint64_t word = load_word(target);
+        uint32_t beaten = std::min(search.best, 7u);
+        while (p != first) {
+            const size_t offset = *--p;
+            if (offset < lowest) return false;
+            const uint32_t length = equal_bytes(load_word(data + offset) ^ word);
+            num_left -= length >= min_length;
+            if (length > beaten) [[unlikely]] {
+                if (improve(data + offset, target, length, most, search)) search.source = block.begin + offset;
+                if (search.best >= most) return false;  // none is longer
+                beaten = std::min(search.best, 7u);
+            }
+            if (num_left == 0) return false;
+        }
+    } else {
+        while (p != first) {
+            const size_t offset = *--p;
+            if (offset < lowest) return false;
+            if (!gram_.equal(data + offset, target)) continue;
+            const auto length = static_cast<uint32_t>(common_prefix(data + offset, target, most));
+            if (length > search.best) {
+                search.best = length;
+                search.source = block.begin + offset;
+                if (length >= most) return false;
+            }
+            if (--num_left == 0) return false;
+        }
+    }
+    search.num_left = num_left;
+    return true;
+}
+
+// Whether a source whose first word agrees for `length` bytes is better than the best.
+template <class Position>
+FASTCOMPRESS_INLINED bool OccurrenceLists<Position>::improve(const uint8_t* source, const uint8_t* target,
+                                                             uint32_t length, uint32_t most, Search& search) {
+    if (length == 8) {
+        // To beat the best it has to agree at the best one's end, too.
+        if (search.best >= 8 && source[search.best] != target[search.best]) return false;
+        length = most > 8 ? 8 + static_cast<uint32_t>(common_prefix(source + 8, target + 8, most - 8)) : most;
+        if (length <= search.best) return false;
+    }
+    search.best = length;
+    return true;
+}
+
+// Makes the block from `begin` on the one here.
+template <class Position>
+void OccurrenceLists<Position>::sort(size_t begin) {
+    std::swap(before_[0], before_[1]);
+    std::swap(here_, before_[0]);
+    here_.begin = begin;
+    const size_t last = text_.size() < gram_.size() ? 0 : text_.size() - gram_.size() + 1;
+    const size_t count = std::min(begin + block_bytes_, last) - std::min(begin, last);
+    if (bits_ == 0) bits_ = std::clamp(static_cast<int>(std::bit_width(block_bytes_)) - 1, 8, 20);
+    here_.bucket_ends.assign(size_t{1} << bits_, 0);
+    here_.order.resize(count);
+    places_.resize(count);
+    const uint8_t* const data = text_.data() + begin;
+    Position* const ends = here_.bucket_ends.data();
+    hashes_.resize(count);
+    const auto note = [&](size_t i, size_t hash) {
+        hashes_[i] = static_cast<Position>(hash);
+        ++ends[hash];
+    };
+    size_t i = 0;
+    const size_t num_words = gram_.size() > 8 || text_.size() < begin + 8 ? 0 : text_.size() - begin - 7;
+    for (; i < std::min(count, num_words); ++i) note(i, gram_.hash_of_word(load_word(data + i), bits_));
+    for (; i < count; ++i) note(i, gram_.hash(data + i, bits_));
+    uint32_t sum = 0;
+    for (Position& bucket : here_.bucket_ends) {
+        const uint32_t size = bucket;
+        bucket = static_cast<Position>(sum);  // where it begins, until it is filled
+        sum += size;
+    }
+    for (i = 0; i < count; ++i) {
+        const Position place = ends[hashes_[i]]++;
+        here_.order[place] = static_cast<Position>(i);
+        places_[i] = place;
+    }
 }
 
 }  // namespace fastcompress::lz77

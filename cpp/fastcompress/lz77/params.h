@@ -51,6 +51,11 @@ struct TokenColumns {
 
     size_t size() const { return kinds.size(); }
     Token operator[](size_t i) const { return {static_cast<TokenKind>(kinds[i]), values[i], lengths[i]}; }
+    void reserve(size_t size) {
+        kinds.reserve(size);
+        values.reserve(size);
+        lengths.reserve(size);
+    }
     void push(const Token& token) {
         kinds.push_back(static_cast<uint8_t>(token.kind));
         values.push_back(token.value);

@@ -6,47 +6,44 @@
 namespace fastcompress::lz77 {
 namespace {
 
-// With a window, a text is parsed in blocks of some windows, so that memory does not grow with it. Blocks at most this long
-// are not worth dividing.
-constexpr size_t kSmallBlock = size_t{1} << 16;
-
-size_t block_bytes(Bytes text, const Params& params, size_t num_windows) {
-    const size_t wanted = std::max(kSmallBlock, num_windows * params.window);
-    return wanted < text.size() / 2 ? wanted : text.size();
-}
-
-template <class Emit>
-FASTCOMPRESS_INLINED void parse_by_lists_here(Bytes text, const Params& params, const Emit& emit) {
-    OccurrenceLists lists(text, params);
-    const size_t block = block_bytes(text, params, 2);
+template <class Position, class Emit>
+FASTCOMPRESS_INLINED void parse_by_lists_here(Bytes text, const Params& params, size_t block_bytes, const Emit& emit) {
+    OccurrenceLists<Position> lists(text, params, block_bytes);
     const auto find = [&](size_t position) FASTCOMPRESS_INLINED_LAMBDA { return lists.find(position); };
-    for (size_t begin = 0; begin < text.size();) {
-        const size_t end = std::min(text.size(), begin + block);
-        // One more, which a lazy parse looks at.
-        lists.sort(begin > params.window ? begin - params.window : 0, std::min(text.size(), end + 1));
-        begin = parse_range(text, params, begin, end, find, emit);
-    }
+    parse_range(text, params, 0, text.size(), find, emit);
 }
 
 #if defined(FASTCOMPRESS_AVX2)
-template <class Emit>
-FASTCOMPRESS_AVX2 void parse_by_lists_with_bmi(Bytes text, const Params& params, const Emit& emit) {
-    parse_by_lists_here(text, params, emit);
+template <class Position, class Emit>
+FASTCOMPRESS_AVX2 void parse_by_lists_with_bmi(Bytes text, const Params& params, size_t block_bytes, const Emit& emit) {
+    parse_by_lists_here<Position>(text, params, block_bytes, emit);
 }
 #endif
+
+template <class Position, class Emit>
+void parse_by_lists_of(Bytes text, const Params& params, size_t block_bytes, const Emit& emit) {
+#if defined(FASTCOMPRESS_AVX2)
+    if (has_avx2()) return parse_by_lists_with_bmi<Position>(text, params, block_bytes, emit);
+#endif
+    parse_by_lists_here<Position>(text, params, block_bytes, emit);
+}
 
 template <class Emit>
 void parse_by_lists(Bytes text, const Params& params, const Emit& emit) {
-#if defined(FASTCOMPRESS_AVX2)
-    if (has_avx2()) return parse_by_lists_with_bmi(text, params, emit);
-#endif
-    parse_by_lists_here(text, params, emit);
+    const size_t block_bytes = OccurrenceLists<uint32_t>::block_bytes(text.size(), params.window);
+    if (block_bytes <= OccurrenceLists<uint16_t>::kMostOfTwoBytes) {
+        parse_by_lists_of<uint16_t>(text, params, block_bytes, emit);
+    } else {
+        parse_by_lists_of<uint32_t>(text, params, block_bytes, emit);
+    }
 }
 
-// In blocks too, each as long as it takes for no match to be cut off by its end.
+// With a window, in blocks of some windows, so that memory does not grow with the text; each as long as it takes for no match to be cut off by its end.
 template <class Emit>
 void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
-    size_t block = block_bytes(text, params, 8);
+    constexpr size_t kSmallBlock = size_t{1} << 16;
+    const size_t wanted = std::max(kSmallBlock, size_t{8} * params.window);
+    size_t block = wanted < text.size() / 2 ? wanted : text.size();
     for (size_t begin = 0; begin < text.size();) {
         const size_t first = begin > params.window ? begin - params.window : 0;
         const size_t end = std::min(text.size(), begin + block);
@@ -80,6 +77,7 @@ void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
 
 TokenColumns parse(Bytes text, const Params& params) {
     TokenColumns tokens;
+    tokens.reserve(text.size() / 4);  // memory that is not needed is never touched
     const auto emit = [&](const Token& token) { tokens.push(token); };
     if (params.depth == kUnlimited) {
         parse_exactly(text, params, emit);

@@ -48,7 +48,7 @@ void History::grow_heads() {
     trunk.bits = std::min(max_bits_, trunk.bits + 2);
     trunk.heads.assign(size_t{1} << trunk.bits, 0);
     trunk.links.clear();
-    for (size_t i = 0; i < num_positions; ++i) insert_in_trunk(i);
+    for (size_t i = 0; i < num_positions; ++i) insert_in_trunk(i, gram_.hash(&trunk.bytes[i], trunk.bits));
 }
 
 void History::push_elsewhere(uint8_t byte) {
@@ -60,6 +60,7 @@ void History::push_elsewhere(uint8_t byte) {
     const size_t position = num_grams(size_);
     added_bytes_.set(static_cast<uint32_t>(size_ - trunk_size_), byte);
     ++size_;
+    last_bytes_ = last_bytes_ >> 8 | uint64_t{byte} << 56;
     if (num_grams(size_) > position) {
         const size_t hash = hash_at(position);
         added_links_.set(static_cast<uint32_t>(position - num_grams(trunk_size_)), head(hash));
@@ -141,6 +142,10 @@ void History::truncate(size_t size) {
         trunk_size_ = size;
     }
     size_ = size;
+    last_bytes_ = 0;
+    for (size_t i = size - std::min<size_t>(size, 8); i < size; ++i) {
+        last_bytes_ = last_bytes_ >> 8 | uint64_t{(*this)[i]} << 56;
+    }
 }
 
 }  // namespace fastcompress::lz77

@@ -83,16 +83,23 @@ class History {
     void clean_trunk();
     void push_in_trunk(uint8_t byte) {
         const size_t position = num_grams(size_);  // which may get its min_length bytes by this one
-        trunk_->bytes.push_back(byte);
+        Trunk& trunk = *trunk_;
+        trunk.bytes.push_back(byte);
         trunk_size_ = ++size_;
+        last_bytes_ = last_bytes_ >> 8 | uint64_t{byte} << 56;
+        // What reads several bytes soon after they were written one by one has to wait until they are all in the cache; if
+        // one store has written them, it need not.
+        if (size_ >= 8) std::memcpy(trunk.bytes.data() + size_ - 8, &last_bytes_, 8);
         if (num_grams(size_) == position) return;
-        insert_in_trunk(position);
+        const uint32_t size = gram_.size();
+        insert_in_trunk(position, size <= 8 ? gram_.hash_of_word(last_bytes_ >> (64 - 8 * size), trunk.bits)
+                                            : gram_.hash(&trunk.bytes[position], trunk.bits));
         if (position >> trunk_->bits > 0 && trunk_->bits < max_bits_) [[unlikely]]
             grow_heads();
     }
-    void insert_in_trunk(size_t position) {
+    void insert_in_trunk(size_t position, size_t hash) {
         Trunk& trunk = *trunk_;
-        uint32_t& head = trunk.heads[gram_.hash(&trunk.bytes[position], trunk.bits)];
+        uint32_t& head = trunk.heads[hash];
         trunk.links.push_back(head);
         head = static_cast<uint32_t>(position + 1);
     }
@@ -105,6 +112,7 @@ class History {
     std::shared_ptr<Trunk> trunk_ = std::make_shared<Trunk>();
     size_t trunk_size_ = 0;  // how many bytes of it belong to this one
     size_t size_ = 0;
+    uint64_t last_bytes_ = 0;  // up to eight, the last one uppermost
     PersistentArray<uint8_t> added_bytes_;
     PersistentArray<uint32_t> added_links_;
     PersistentArray<uint32_t> added_heads_;

@@ -33,6 +33,14 @@ class IncrementalParser {
     void append(Bytes bytes);
     void append(uint8_t byte) {
         history_.push(byte);
+        // Nearly always nothing is decided by one byte.
+        if (first_.state == Phrase::State::kPending && first_.begin + size_t{params_.min_length} > history_.size())
+            return;
+        if (first_.state == Phrase::State::kOpen && first_.length + 1 < params_.max_length &&
+            history_[first_.source + first_.length] == byte) {
+            ++first_.length;
+            return;
+        }
         advance();
     }
     // num_bytes <= this->num_bytes().

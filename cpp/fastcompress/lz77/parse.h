@@ -13,9 +13,10 @@ struct Match {
 
 // The parse of a text of at most kMaxTextBytes; params are valid (check()).
 //
-// With a depth K, occurrences are sorted by their first min_length bytes (occurrence_lists.h): O(n + K l) for tokens of l bytes
-// in all, each byte compared to at most K others. Without, a suffix array finds every match exactly: O(n log n) whatever the text
-// (exact_matcher.h). Memory: 8 to 12 bytes, exact 30, for each byte of the text or of a few windows, if that is less.
+// With a depth K, occurrences are sorted by their first min_length bytes (occurrence_lists.h): O(n + K l) for tokens of l bytes in
+// all, each compared to at most K others. Without, a suffix array finds every match exactly: O(n log n) whatever the text
+// (exact_matcher.h). Memory beside the tokens: for each byte of the text or of the window, whichever is less, some 14 bytes
+// (windows above 64 KiB: 24); exact: some 40 for each byte of the text or of nine windows.
 TokenColumns parse(Bytes text, const Params& params);
 
 // The rules of FORMAT.md over any way to find matches: find(i) gives the match at i, and is called with i ascending, each at most

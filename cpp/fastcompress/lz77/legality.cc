@@ -1,65 +1,9 @@
 // Which tokens may follow a history (FORMAT.md, "Legal tokens").
-//
-// A question about a token is one about the text that it would make: the history, and after it bytes that are known as far as they
-// matter. Such a text is a Continuation.
 #include <algorithm>
 
-#include "fastcompress/lz77/incremental_parser.h"
+#include "fastcompress/lz77/continuation.h"
 
 namespace fastcompress::lz77 {
-
-// The history and after it a byte, or what a match of some distance copies, without end.
-class IncrementalParser::Continuation {
-  public:
-    Continuation(const History& history, uint8_t byte) : history_(history), byte_(byte) {}
-    Continuation(const History& history, uint32_t distance) : history_(history), distance_(distance) {}
-
-    uint8_t operator[](size_t position) const {
-        const size_t size = history_.size();
-        if (position < size) return history_[position];
-        return distance_ == 0 ? byte_ : history_[size - distance_ + (position - size) % distance_];
-    }
-    size_t size() const { return distance_ == 0 ? history_.size() + 1 : ~size_t{0}; }
-    // How far the text from a source on agrees with that from a position on, at most `most`.
-    size_t agreement(size_t source, size_t position, size_t most) const {
-        size_t length = 0;
-        while (length < most && (*this)[source + length] == (*this)[position + length]) ++length;
-        return length;
-    }
-    // Calls visit(source) for the occurrences at a position within the window, nearest first, until it returns false. The position is at most
-    // the end of the history.
-    template <class Visit>
-    void for_each_occurrence(size_t position, const Params& params, const Visit& visit) const {
-        const uint32_t min_length = params.min_length;
-        const size_t lowest = position > params.window ? position - params.window : 0;
-        // Those that reach past the end of the history no chain knows.
-        const size_t size = history_.size();
-        const size_t in_chains = size < min_length ? 0 : size - min_length + 1;
-        for (size_t source = position; source-- > std::max(in_chains, lowest);) {
-            if (agreement(source, position, min_length) == min_length && !visit(source)) return;
-        }
-        std::array<uint8_t, kMaxMinLength> gram;
-        for (uint32_t i = 0; i < min_length; ++i) gram[i] = (*this)[position + i];
-        uint32_t source = history_.last_with(gram.data());
-        while (source != History::kNone && source >= position) source = history_.before(source);
-        for (; source != History::kNone && source >= lowest; source = history_.before(source)) {
-            if (agreement(source, position, min_length) == min_length && !visit(source)) return;
-        }
-    }
-    bool has_occurrence(size_t position, const Params& params) const {
-        bool found = false;
-        for_each_occurrence(position, params, [&](size_t) {
-            found = true;
-            return false;
-        });
-        return found;
-    }
-
-  private:
-    const History& history_;
-    uint8_t byte_ = 0;
-    uint32_t distance_ = 0;  // 0: one byte
-};
 
 // The bytes that an open match would go on with: those after each candidate that agrees as far as the match goes.
 std::array<bool, 256> IncrementalParser::continuing_bytes() const {
@@ -151,18 +95,6 @@ IncrementalParser::Lengths IncrementalParser::legal_lengths(uint32_t distance,
     const size_t shortest = std::max<size_t>(params_.min_length, longest_nearer + 1);
     if (shortest > params_.max_length) return {};
     return {static_cast<uint32_t>(shortest), params_.max_length};
-}
-
-std::vector<uint32_t> IncrementalParser::legal_distances() const {
-    std::vector<uint32_t> distances;
-    const std::array<bool, 256> continuing = continuing_bytes();
-    const size_t most = std::min<size_t>(history_.size(), params_.window);
-    for (size_t distance = 1; distance <= most; ++distance) {
-        if (!legal_lengths(static_cast<uint32_t>(distance), continuing).is_empty()) {
-            distances.push_back(static_cast<uint32_t>(distance));
-        }
-    }
-    return distances;
 }
 
 }  // namespace fastcompress::lz77

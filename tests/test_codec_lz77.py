@@ -4,6 +4,7 @@ else does."""
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,9 @@ from fastcompress.codec import (
 )
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.lz77 import Params
+from tests.reference import lz77 as oracle
 
+VECTORS = Path(__file__).parent / "vectors" / "lz77-ids.json"
 CODECS: list[Codec] = [
     LZ77Codec(),
     LZ77Codec(Params(window=20, min_length=1, max_length=3, depth=2)),
@@ -79,6 +82,37 @@ def test_ids_from_nowhere_decode_or_are_refused(codec: Codec, ids: list[int], sm
     except DataError:
         return
     assert codec.byte_lengths(given_ids).sum() == len(data)
+
+
+def defined_ids(codec: Codec, data: bytes) -> list[int] | None:
+    """What FORMAT.md says; None for a codec that it does not define."""
+    if isinstance(codec, LZPCodec):
+        return oracle.lzp(data, codec.order, codec.min_length, codec.max_length)
+    if not isinstance(codec, LZ77Codec):
+        return None
+    p = codec.params
+    settings = oracle.Settings(p.window, p.min_length, p.max_length, p.depth, p.parse == "lazy")
+    tokens = oracle.parse(data, settings)
+    if codec.alphabet == "buckets":
+        return oracle.buckets(tokens, settings)
+    assert p.max_length is not None
+    num_lengths = p.max_length - p.min_length + 1
+    return [v if kind == 0 else 256 + (v - 1) * num_lengths + n - p.min_length for kind, v, n in tokens]
+
+
+@each_codec
+@given(data=texts)
+def test_ids_are_the_defined_ones(codec: Codec, data: bytes) -> None:
+    expected = defined_ids(codec, data)
+    assert expected is None or codec.encode(data).tolist() == expected
+
+
+def test_golden_ids() -> None:
+    """Version 1 of the alphabets, frozen: these never change."""
+    codecs = {codec.fingerprint: codec for codec in CODECS}
+    for vector in json.loads(VECTORS.read_text()):
+        codec = codecs[vector["fingerprint"]]
+        assert codec.encode(bytes.fromhex(vector["data"])).tolist() == vector["ids"]
 
 
 @each_codec

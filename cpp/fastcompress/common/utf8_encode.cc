@@ -8,7 +8,7 @@
 #include "fastcompress/common/targets.h"
 
 #if defined(FASTCOMPRESS_AVX2)
-#include <immintrin.h>
+#include "fastcompress/common/x86_intrinsics.h"
 #endif
 
 namespace fastcompress {

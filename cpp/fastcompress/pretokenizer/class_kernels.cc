@@ -7,7 +7,7 @@
 #include "fastcompress/common/targets.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
+#include "fastcompress/common/x86_intrinsics.h"
 #define FASTCOMPRESS_X86 1
 #elif defined(__aarch64__) || defined(_M_ARM64)
 #include <arm_neon.h>

@@ -1,5 +1,6 @@
-// LZ77 against libdeflate, and the incremental parser against the one-shot one: everything in one process, medians of the rounds,
-// outputs compared before anything is timed. `python benchmarks/lz77.py` builds it, runs it and writes the table.
+// LZ77 against libdeflate, and the incremental parser against the one-shot one: everything in one process, medians of
+// the rounds, outputs compared before anything is timed. `python benchmarks/lz77.py` builds it, runs it and writes the
+// table.
 //   lz77 ROUNDS FILE...    prints one JSON object
 #include <libdeflate.h>
 

@@ -1,4 +1,5 @@
-// Texts are parsed, appended, cut and compared; the same bytes taken as tokens and ids from nowhere must be refused or decode.
+// Texts are parsed, appended, cut and compared; the same bytes taken as tokens and ids from nowhere must be refused or
+// decode.
 #include <cstdlib>
 
 #include "fastcompress/lz77/buckets.h"

@@ -1,5 +1,5 @@
-// The kernels of every instruction set that this machine has, against the plain ones (class_kernels.h), on random bytes of
-// every script that has code of its own.
+// The kernels of every instruction set that this machine has, against the plain ones (class_kernels.h), on random bytes
+// of every script that has code of its own.
 #include <algorithm>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-// One-shot parses and their reconstruction against the definition: every short string over two and three letters, random longer ones,
-// texts longer than a block, and tokens from nowhere.
+// One-shot parses and their reconstruction against the definition: every short string over two and three letters,
+// random longer ones, texts longer than a block, and tokens from nowhere.
 #include "check.h"
 #include "fastcompress/lz77/exact_matcher.h"
 #include "fastcompress/lz77/parse.h"

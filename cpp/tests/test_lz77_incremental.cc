@@ -1,5 +1,5 @@
-// The incremental parser against the parse by definition, after every kind of operation; and legality, exhaustively: every string over
-// two and three letters has exactly one sequence of legal tokens, and that is its parse.
+// The incremental parser against the parse by definition, after every kind of operation; and legality, exhaustively:
+// every string over two and three letters has exactly one sequence of legal tokens, and that is its parse.
 #include <memory>
 #include <thread>
 
@@ -128,7 +128,8 @@ void test_copies_in_threads() {
     stream.check();
 }
 
-// All sequences of legal tokens that spell strings over the letters, depth first. Each is the parse of its bytes, so no string is reached twice.
+// All sequences of legal tokens that spell strings over the letters, depth first. Each is the parse of its bytes, so no
+// string is reached twice.
 class LegalSequences {
   public:
     LegalSequences(const Params& params, size_t num_letters, size_t max_size)

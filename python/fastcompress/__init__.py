@@ -6,8 +6,22 @@
 True
 """
 
-from fastcompress import lz77, pretokenizer
+from typing import TYPE_CHECKING, Any
+
+from fastcompress import pretokenizer
 from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
+if TYPE_CHECKING:
+    from fastcompress import lz77
+
 __all__ = ["BPE", "PretokenCounts", "__version__", "lz77", "pretokenizer"]
+
+
+def __getattr__(name: str) -> Any:
+    """`lz77`, imported when it is first asked for, so that `import fastcompress` stays quick."""
+    if name == "lz77":
+        import fastcompress.lz77
+
+        return fastcompress.lz77
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

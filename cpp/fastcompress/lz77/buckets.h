@@ -30,8 +30,8 @@ class BucketAlphabet {
     // Tokens of a parse with the params. O(n).
     std::vector<uint32_t> encode(const TokenColumns& tokens) const;
 
-    // The tokens that ids, from anywhere, stand for, and how many bytes become known with each id: all of a token's with its last. An
-    // incomplete token at the end is left out. Or what is wrong with the first bad id. O(n).
+    // The tokens that ids, from anywhere, stand for, and how many bytes become known with each id: all of a token's
+    // with its last. An incomplete token at the end is left out. Or what is wrong with the first bad id. O(n).
     struct Decoded {
         TokenColumns tokens;
         std::vector<int64_t> byte_lengths;  // of each id

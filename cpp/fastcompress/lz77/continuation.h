@@ -25,8 +25,8 @@ class IncrementalParser::Continuation {
         while (length < most && (*this)[source + length] == (*this)[position + length]) ++length;
         return length;
     }
-    // Calls visit(source) for the occurrences at a position within the window, nearest first, until it returns false. The position is at most
-    // the end of the history.
+    // Calls visit(source) for the occurrences at a position within the window, nearest first, until it returns false.
+    // The position is at most the end of the history.
     template <class Visit>
     void for_each_occurrence(size_t position, const Params& params, const Visit& visit) const {
         const uint32_t min_length = params.min_length;

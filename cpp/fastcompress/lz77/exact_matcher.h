@@ -1,8 +1,8 @@
 // The match at every position among all occurrences, in O(log n) a position whatever the text.
 //
-// Positions before the current one, as far back as the window reaches, are kept by the rank of their suffix. The longest match is
-// with one of the two neighbours by rank, since whatever lies further away shares less. Its nearest source is the greatest
-// position among those ranks around that share as much, a range that the LCP array delimits.
+// Positions before the current one, as far back as the window reaches, are kept by the rank of their suffix. The
+// longest match is with one of the two neighbours by rank, since whatever lies further away shares less. Its nearest
+// source is the greatest position among those ranks around that share as much, a range that the LCP array delimits.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace fastcompress::lz77 {
 
-// A set of numbers below a limit, by words of bits in levels: each bit of a level says whether a word of the level below holds
-// any. O(log_64 limit) an operation.
+// A set of numbers below a limit, by words of bits in levels: each bit of a level says whether a word of the level
+// below holds any. O(log_64 limit) an operation.
 class RankSet {
   public:
     explicit RankSet(size_t limit);
@@ -32,8 +32,8 @@ class RankSet {
 class MinTree {
   public:
     explicit MinTree(const std::vector<int32_t>& values);
-    // The least index below `end` such that all values from it up to `end` (not included) are at least `least`; `end` if the last
-    // is not.
+    // The least index below `end` such that all values from it up to `end` (not included) are at least `least`; `end`
+    // if the last is not.
     size_t first_of_run(size_t end, int32_t least) const;
     // The least index from `begin` on whose value is below `least`; the size if there is none.
     size_t end_of_run(size_t begin, int32_t least) const;

@@ -25,8 +25,6 @@ class Gram {
         return first_word(a) == first_word(b) && (size_ <= 8 || std::memcmp(a + 8, b + 8, size_ - 8) == 0);
     }
     uint32_t size() const { return size_; }
-    // Of the bytes that belong to it, those of a word that is read whole.
-    uint64_t mask() const { return mask_; }
 
   private:
     static uint64_t word(const uint8_t* p, uint32_t size) {

@@ -5,7 +5,9 @@
 namespace fastcompress::lz77 {
 
 void History::copy(size_t begin, size_t size, uint8_t* out) const {
-    for (size_t i = 0; i < size; ++i) out[i] = (*this)[begin + i];
+    const size_t in_trunk = begin < trunk_size_ ? std::min(size, trunk_size_ - begin) : 0;
+    if (in_trunk > 0) std::memcpy(out, &trunk_->bytes[begin], in_trunk);
+    for (size_t i = in_trunk; i < size; ++i) out[i] = (*this)[begin + i];
 }
 
 bool History::equal_grams(size_t a, size_t b) const {

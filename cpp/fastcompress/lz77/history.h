@@ -1,8 +1,9 @@
 // The bytes seen so far, and for each position the nearest one before it with the same first min_length bytes.
 //
-// Chains by hash, as deflate has them, but a link is never overwritten: so bytes can be taken back, last first, by undoing what
-// they did. A copy shares everything with the original, and both go on from there: what was there becomes read only, and what each
-// adds lies in arrays that can be copied in turn (persistent_array.h). Nobody who was never copied pays for that.
+// Chains by hash, as deflate has them, but a link is never overwritten: so bytes can be taken back, last first, by
+// undoing what they did. A copy shares everything with the original, and both go on from there: what was there becomes
+// read only, and what each adds lies in arrays that can be copied in turn (persistent_array.h). Nobody who was never
+// copied pays for that.
 #pragma once
 
 #include <atomic>
@@ -44,20 +45,13 @@ class History {
     const uint8_t* flat() const { return size_ == trunk_size_ ? trunk_->bytes.data() : nullptr; }
     void copy(size_t begin, size_t size, uint8_t* out) const;
     bool equal_grams(size_t a, size_t b) const;
-    // Calls visit(earlier, whether its first min_length bytes are those of `position`) for the positions before `from`, nearest first,
-    // whose first min_length bytes have the hash of its own, until it returns false.
-    template <class Visit>
-    void for_each_before(size_t from, size_t position, const Visit& visit) const {
-        for (uint32_t earlier = before(from); earlier != kNone; earlier = before(earlier)) {
-            if (!visit(earlier, equal_grams(earlier, position))) return;
-        }
-    }
-    // The nearest of these, from `lowest` on, that agrees with `position` for `length` bytes, at least min_length; kNone if there is none
-    // among those that agree for min_length bytes, of which *num_left are looked at, and counted there.
+    // The nearest position before `from`, from `lowest` on, that agrees with `position` for `length` bytes, at least
+    // min_length. Of those that agree for min_length bytes at most *num_left are looked at, and subtracted there. kNone
+    // if none of them does.
     uint32_t find_before(size_t from, size_t position, size_t length, size_t lowest, uint32_t* num_left) const;
-    // The nearest position before one whose first min_length bytes have the same hash, of which there are min_length; kNone if there is none.
+    // The nearest position before one, which min_length bytes begin at, whose first ones have the same hash; or kNone.
     uint32_t before(size_t position) const { return link(position) - 1; }
-    // The nearest position at all whose first min_length bytes have the hash of the given ones; kNone if there is none.
+    // The nearest position at all whose first min_length bytes have the hash of the given ones; or kNone.
     uint32_t last_with(const uint8_t* gram) const { return head(gram_.hash(gram, trunk_->bits)) - 1; }
     const Gram& gram() const { return gram_; }
 
@@ -87,8 +81,8 @@ class History {
         trunk.bytes.push_back(byte);
         trunk_size_ = ++size_;
         last_bytes_ = last_bytes_ >> 8 | uint64_t{byte} << 56;
-        // What reads several bytes soon after they were written one by one has to wait until they are all in the cache; if
-        // one store has written them, it need not.
+        // What reads several bytes soon after they were written one by one has to wait until they are all in the cache;
+        // if one store has written them, it need not.
         if (size_ >= 8) std::memcpy(trunk.bytes.data() + size_ - 8, &last_bytes_, 8);
         if (num_grams(size_) == position) return;
         const uint32_t size = gram_.size();

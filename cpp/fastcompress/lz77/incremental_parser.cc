@@ -29,8 +29,8 @@ TokenColumns IncrementalParser::tokens() const {
     return tokens;
 }
 
-// The phrases under way are what they are if no byte comes, by the rules; after them there is a byte at most, or there are fewer
-// bytes than a match needs.
+// The phrases under way are what they are if no byte comes, by the rules; after them there is a byte at most, or there
+// are fewer bytes than a match needs.
 std::vector<Token> IncrementalParser::unstable_tokens() const {
     std::vector<Token> tokens;
     size_t i = first_.begin;

@@ -1,16 +1,17 @@
 // The parse of a text that grows, shrinks and branches.
 //
-// After any sequence of operations tokens() is parse() of the bytes there are (parse.h), which for a byte more costs no second look at
-// what came before. The phrase under way keeps the nearest candidate that agrees so far. If that does not go on as the text does, those further
-// back are asked in turn: each candidate is looked at once, and whichever comes last is the nearest of the longest. A token that is
-// decided is never looked at again, unless bytes are taken back that it took to decide.
+// After any sequence of operations tokens() is parse() of the bytes there are (parse.h), which for a byte more costs no
+// second look at what came before. The phrase under way keeps the nearest candidate that agrees so far. If that does
+// not go on as the text does, those further back are asked in turn: each candidate is looked at once, and whichever
+// comes last is the nearest of the longest. A token that is decided is never looked at again, unless bytes are taken
+// back that it took to decide.
 //
-// append: O(depth) amortized a byte; with depth unlimited O(number of occurrences). truncate: O(what is taken back), and
-// then at most the one phrase is matched anew that the cut goes through: O(depth + its length). Copying: O(1), whatever the
-// history; then O(log n) memory for each byte that either of the two adds. All of it is exact and deterministic. One object is
-// used by one thread at a time; copies may be used by different threads.
+// append: O(depth) amortized a byte; with depth unlimited O(number of occurrences). truncate: O(what is taken back),
+// and then at most the one phrase is matched anew that the cut goes through: O(depth + its length). Copying: O(1),
+// whatever the history; then O(log n) memory for each byte that either of the two adds. All of it is exact and
+// deterministic. One object is used by one thread at a time; copies may be used by different threads.
 //
-// Tried: keeping all candidates that agree, in an array, and filtering it by each byte: twice the time.
+// Tried: keeping all candidates that agree, in an array, and filtering it by each byte (benchmarks/LOG.md).
 #pragma once
 
 #include <array>
@@ -57,8 +58,8 @@ class IncrementalParser {
     // Where the first token that is not stable begins.
     size_t stable_bytes() const { return first_.begin; }
 
-    // Greedy parses only: whether a token may come next (FORMAT.md, "legal"). O(depth (min_length + its length)), also of push_token, which
-    // appends the bytes of a legal token and returns true, or does nothing.
+    // Greedy parses only: whether a token may come next (FORMAT.md, "legal"). O(depth (min_length + its length)), also
+    // of push_token, which appends the bytes of a legal token and returns true, or does nothing.
     bool is_legal(const Token& token) const;
     bool push_token(const Token& token);
     struct Lengths {  // [shortest, longest]; none if shortest > longest

@@ -1,5 +1,5 @@
-// All legal distances at once: what is asked of each of them is the same for all that begin with the same min_length bytes, and how
-// many of those are nearer is counted as they come, nearest first.
+// All legal distances at once: what is asked of each of them is the same for all that begin with the same min_length
+// bytes, and how many of those are nearer is counted as they come, nearest first.
 #include <algorithm>
 #include <bit>
 #include <utility>

@@ -17,8 +17,8 @@ std::array<bool, 256> IncrementalParser::continuing_bytes() const {
     return continuing;
 }
 
-// Whether all tokens so far stay what they are if the text goes on so: a match that is open ends, and literals that were too
-// near to the end to be a match's beginning are none.
+// Whether all tokens so far stay what they are if the text goes on so: a match that is open ends, and literals that
+// were too near to the end to be a match's beginning are none.
 bool IncrementalParser::may_begin(const Continuation& text, const std::array<bool, 256>& continuing) const {
     const size_t end = history_.size();
     if (first_.state == Phrase::State::kOpen) return !continuing[text[end]];

@@ -19,10 +19,12 @@ struct LzpParams {
 
 std::optional<Status> check(const LzpParams& params);
 
-// Ids: a byte, or 256 + length - min_length. The text has at most kMaxTextBytes bytes, the params are valid. O(n) expected.
+// Ids: a byte, or 256 + length - min_length. The text has at most kMaxTextBytes bytes, the params are valid. O(n)
+// expected.
 std::vector<uint32_t> lzp_encode(Bytes text, const LzpParams& params);
 
-// The bytes that ids from anywhere stand for, at most max_bytes; or what is wrong with the first bad one. O(ids + bytes).
+// The bytes that ids from anywhere stand for, at most max_bytes; or what is wrong with the first bad one. O(ids +
+// bytes).
 Result<std::vector<uint8_t>> lzp_decode(std::span<const uint32_t> ids, const LzpParams& params, size_t max_bytes);
 
 }  // namespace fastcompress::lz77

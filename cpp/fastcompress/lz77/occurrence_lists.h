@@ -1,9 +1,10 @@
 // For each position the positions before it, within the window, that share its first min_length bytes, nearest first.
 //
-// A hash chain gives the same, but each step of it waits for the one before. Here the positions of a block, as long as the
-// window, are sorted by a hash of those bytes (a counting sort), so that the occurrences in the block stand side by side, and a
-// search reads them as fast as the machine can: those before the position in its own block, then those in the block before.
-// Blocks of at most 65,535 bytes have positions of two bytes, so that all of it stays in the second-level cache.
+// A hash chain gives the same, but each step of it waits for the one before. Here the positions of a block, as long as
+// the window, are sorted by a hash of those bytes (a counting sort), so that the occurrences in the block stand side by
+// side, and a search reads them as fast as the machine can: those before the position in its own block, then those in
+// the block before. Blocks of at most 65,535 bytes have positions of two bytes, so that all of it stays in the
+// second-level cache.
 //
 // Tried: one list for a block and the window before it, sorted anew for every block: sorting took twice as long.
 #pragma once

@@ -38,7 +38,8 @@ void parse_by_lists(Bytes text, const Params& params, const Emit& emit) {
     }
 }
 
-// With a window, in blocks of some windows, so that memory does not grow with the text; each as long as it takes for no match to be cut off by its end.
+// With a window, in blocks of some windows, so that memory does not grow with the text; each as long as it takes for no
+// match to be cut off by its end.
 template <class Emit>
 void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
     constexpr size_t kSmallBlock = size_t{1} << 16;

@@ -13,14 +13,15 @@ struct Match {
 
 // The parse of a text of at most kMaxTextBytes; params are valid (check()).
 //
-// With a depth K, occurrences are sorted by their first min_length bytes (occurrence_lists.h): O(n + K l) for tokens of l bytes in
-// all, each compared to at most K others. Without, a suffix array finds every match exactly: O(n log n) whatever the text
-// (exact_matcher.h). Memory beside the tokens: for each byte of the text or of the window, whichever is less, some 14 bytes
-// (windows above 64 KiB: 24); exact: some 40 for each byte of the text or of nine windows.
+// With a depth K, occurrences are sorted by their first min_length bytes (occurrence_lists.h): O(n + K l) for tokens of
+// l bytes in all, each compared to at most K others. Without, a suffix array finds every match exactly: O(n log n)
+// whatever the text (exact_matcher.h). Memory beside the tokens, for each byte of the text or, if that is less, of the
+// window: at most 14 bytes (windows above 64 KiB: 26); exact, for each byte of the text or of nine windows: at most 40.
 TokenColumns parse(Bytes text, const Params& params);
 
-// The rules of FORMAT.md over any way to find matches: find(i) gives the match at i, and is called with i ascending, each at most
-// once; emit(token) takes the tokens from `begin` on until one ends at or after `end`. Returns where that is.
+// The rules of FORMAT.md over any way to find matches: find(i) gives the match at i, and is called with i ascending,
+// each at most once; emit(token) takes the tokens from `begin` on until one ends at or after `end`. Returns where that
+// is.
 template <class Find, class Emit>
 size_t parse_range(Bytes text, const Params& params, size_t begin, size_t end, const Find& find, const Emit& emit) {
     const bool is_lazy = params.rule == ParseRule::kLazy;

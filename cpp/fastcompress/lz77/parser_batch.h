@@ -12,8 +12,9 @@ namespace fastcompress::lz77 {
 class ParserBatch {
   public:
     // Valid params (check()).
-    ParserBatch(const Params& params, size_t num_streams) : parsers_(num_streams, IncrementalParser(params)) {
-        for (IncrementalParser& parser : parsers_) parser = IncrementalParser(params);  // with a history of its own
+    ParserBatch(const Params& params, size_t num_streams) {
+        parsers_.reserve(num_streams);
+        for (size_t i = 0; i < num_streams; ++i) parsers_.emplace_back(params);  // each with a history of its own
     }
 
     size_t size() const { return parsers_.size(); }
@@ -23,8 +24,8 @@ class ParserBatch {
     void append(std::span<const uint8_t> bytes) {
         for (size_t i = 0; i < bytes.size(); ++i) parsers_[i].append(bytes[i]);
     }
-    // Stream i becomes a fork of what stream sources[i] was; there may be more or fewer of them than before. A stream that is
-    // taken once is moved, not forked.
+    // Stream i becomes a fork of what stream sources[i] was; there may be more or fewer of them than before. A stream
+    // that is taken once is moved, not forked.
     void select(std::span<const size_t> sources) {
         std::vector<size_t> num_uses(parsers_.size());
         for (const size_t source : sources) ++num_uses[source];

@@ -1,7 +1,7 @@
 // A growing array that can be copied at once: copies share what they have in common.
 //
-// A tree of small nodes that several copies may own. Whoever sets a value first makes its own copy of the nodes on the way to it that
-// others own too, so n values set after a copy cost O(n log n) memory and time at most.
+// A tree of small nodes that several copies may own. Whoever sets a value first makes its own copy of the nodes on the
+// way to it that others own too, so n values set after a copy cost O(n log n) memory and time at most.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,6 @@ class PersistentArray {
         }
         own<Leaf>(*node).values[index & kMask] = value;
     }
-    bool is_empty() const { return !root_; }
     void clear() { *this = PersistentArray(); }
 
   private:
@@ -71,8 +70,8 @@ class PersistentArray {
     int shift_ = 0;  // of the index, at the root; 0: the root is a leaf
 };
 
-// The same where what was there before the first copy is many values, and most copies add few: those are an ordinary vector,
-// which copies only read. For whoever is not copied it is as fast as one.
+// The same where what was there before the first copy is many values, and most copies add few: those are an ordinary
+// vector, which copies only read. For whoever is not copied it is as fast as one.
 template <class T>
 class ForkableVector {
   public:

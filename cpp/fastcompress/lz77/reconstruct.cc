@@ -5,8 +5,8 @@
 namespace fastcompress::lz77 {
 namespace {
 
-// The bytes of a match, first to last. Where source and target are less than 16 apart, so many bytes cannot be copied at
-// once; but what has been copied repeats itself, so the distance can be doubled until they are.
+// The bytes of a match, first to last. Where source and target are less than 16 apart, so many bytes cannot be copied
+// at once; but what has been copied repeats itself, so the distance can be doubled until they are.
 void copy_match(uint8_t* out, size_t distance, size_t length) {
     const uint8_t* source = out - distance;
     if (distance >= length) {

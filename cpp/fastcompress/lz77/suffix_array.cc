@@ -1,8 +1,8 @@
-// A suffix is of type S if it sorts before the one that begins after it, else of type L; an LMS position is one of type S after one
-// of type L. If the LMS suffixes are sorted, two scans sort all others ("induce" them): each suffix of type L is
-// found when the one after it is met in ascending order, each of type S in descending order. The same two scans, begun with LMS positions in any
-// order, sort the substrings between LMS positions; equal ones get equal names, and the names are a text of at most half the
-// length, whose suffix array is the order of the LMS suffixes.
+// A suffix is of type S if it sorts before the one that begins after it, else of type L; an LMS position is one of type
+// S after one of type L. If the LMS suffixes are sorted, two scans sort all others ("induce" them): each suffix of type
+// L is found when the one after it is met in ascending order, each of type S in descending order. The same two scans,
+// begun with LMS positions in any order, sort the substrings between LMS positions; equal ones get equal names, and the
+// names are a text of at most half the length, whose suffix array is the order of the LMS suffixes.
 #include "fastcompress/lz77/suffix_array.h"
 
 #include <algorithm>

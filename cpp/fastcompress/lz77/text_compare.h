@@ -20,7 +20,8 @@ inline uint32_t equal_bytes(uint64_t difference) {
     return static_cast<uint32_t>(std::countr_zero(difference)) / 8;
 }
 
-// The length of the common prefix of what stands at `a` and `b`, at most `most`, which may be read from both. They may overlap.
+// The length of the common prefix of what stands at `a` and `b`, at most `most`, which may be read from both. They may
+// overlap.
 inline size_t common_prefix(const uint8_t* a, const uint8_t* b, size_t most) {
     size_t length = 0;
     for (; length + 8 <= most; length += 8) {

@@ -30,7 +30,7 @@ def view(file: str, specs: tuple[str, ...], max_bytes: int, output: str) -> None
     """
     from fastcompress.cli.inputs import make_codec
     from fastcompress.cli.view_page import make_panel, render
-    from fastcompress.data.corpora import Document
+    from fastcompress.data.corpora import Document, take_bytes
     from fastcompress.errors import DataError
 
     if output != "-":
@@ -39,19 +39,11 @@ def view(file: str, specs: tuple[str, ...], max_bytes: int, output: str) -> None
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except FileNotFoundError:
         raise DataError(f"{file}: no such file") from None
-    shown = _whole_characters(data[:max_bytes], data)
     documents = [Document(file, data)]
+    shown = b"".join(document.data for document in take_bytes(documents, max_bytes))
     panels = [make_panel(make_codec(spec, documents, lambda: documents), shown) for spec in specs]
     title = "standard input" if file == "-" else Path(file).name
     with open_output(output) as out:
         out.write(render(title, shown, panels).encode("utf-8", "surrogateescape"))
     if output != "-":
         click.echo(f"{output}: {len(shown):,} of {len(data):,} bytes; open it in a browser", err=True)
-
-
-def _whole_characters(front: bytes, data: bytes) -> bytes:
-    """The front of a text, without the part of a character at its end."""
-    end = len(front)
-    while end < len(data) and end > 0 and len(front) - end < 3 and data[end] & 0xC0 == 0x80:
-        end -= 1
-    return front[:end]

@@ -6,8 +6,6 @@ template by their hashes, so the text it shows cannot run.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 from dataclasses import dataclass
 from importlib import resources
@@ -15,6 +13,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from fastcompress.study.page import element_hash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,19 +63,13 @@ def make_panel(codec: Codec, data: bytes) -> Panel:
 def render(title: str, data: bytes, panels: Sequence[Panel]) -> str:
     """The page. Equal arguments give equal pages."""
     template = resources.files("fastcompress.cli").joinpath("view_template.html").read_text(encoding="utf-8")
-    style = template.partition("<style>")[2].partition("</style>")[0]
-    script = template.partition("<script>")[2].partition("</script>")[0]
     return Template(template).substitute(
         title=html.escape(title),
         num_bytes=f"{len(data):,}",
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=element_hash(template, "style"),
+        script_hash=element_hash(template, "script"),
         panels="\n".join(_panel(panel, data) for panel in panels),
     )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def _panel(panel: Panel, data: bytes) -> str:

@@ -114,8 +114,6 @@ class LZTokens:
             and np.array_equal(self.length, other.length)
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def num_bytes(self) -> int:
         return int(self.length.sum(dtype=np.uint64))

@@ -54,7 +54,7 @@ def render_page(study: Mapping[str, Any]) -> str:
     arms = [study["arms"][i] for i in styles]
     title = f"fastcompress study: {study['name']}"
     return Template(template).substitute(
-        style_hash=_style_hash(template),
+        style_hash=element_hash(template, "style"),
         version=escape(study["package_version"]),
         title=escape(f"{title} ({study['created'][:10]})"),
         kicker=f"{escape(title)} · {escape(study['created'][:10])}",
@@ -75,10 +75,10 @@ def render_page(study: Mapping[str, Any]) -> str:
     )
 
 
-def _style_hash(template: str) -> str:
-    """The content security policy's name for the page's one style sheet."""
-    style = template.partition("<style>")[2].partition("</style>")[0]
-    return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+def element_hash(template: str, element: str) -> str:
+    """The content security policy's name for a page's one style sheet ("style") or script ("script")."""
+    content = template.partition(f"<{element}>")[2].partition(f"</{element}>")[0]
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _list(css_class: str, items: Sequence[str]) -> str:

@@ -35,7 +35,9 @@ SHARED = {"errors", "_files", "__version__"}
 
 # C++: what a core may include besides itself.
 CPP_MAY_INCLUDE = {
-    "bindings": {"bpe", "lz77", "pretokenizer", "common"},
+    "bindings": {"archive", "arithmetic", "bpe", "lz77", "pretokenizer", "common"},
+    "archive": {"arithmetic", "lz77", "common"},
+    "arithmetic": {"common"},
     "bpe": {"pretokenizer", "common"},
     "lz77": {"common"},
     "pretokenizer": {"common"},

@@ -7,5 +7,6 @@ PYBIND11_MODULE(_core, m) {
     m.attr("__version__") = FASTCOMPRESS_VERSION;
     fastcompress::bindings::bind_pretokenizer(m);
     fastcompress::bindings::bind_bpe(m);
+    fastcompress::bindings::bind_arithmetic(m);
     fastcompress::bindings::bind_lz77(m);
 }

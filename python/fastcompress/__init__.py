@@ -6,6 +6,7 @@
 True
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from fastcompress import pretokenizer
@@ -13,15 +14,15 @@ from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
 if TYPE_CHECKING:
-    from fastcompress import lz77
+    from fastcompress import arithmetic, lz77
 
-__all__ = ["BPE", "PretokenCounts", "__version__", "lz77", "pretokenizer"]
+__all__ = ["BPE", "PretokenCounts", "__version__", "arithmetic", "lz77", "pretokenizer"]
+
+_LAZY_MODULES = ("arithmetic", "lz77")
 
 
 def __getattr__(name: str) -> Any:
-    """`lz77`, imported when it is first asked for, so that `import fastcompress` stays quick."""
-    if name == "lz77":
-        import fastcompress.lz77
-
-        return fastcompress.lz77
+    """What is imported when it is first asked for, so that `import fastcompress` stays quick."""
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"fastcompress.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

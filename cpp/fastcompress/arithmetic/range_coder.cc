@@ -2,16 +2,6 @@
 
 namespace fastcompress::arithmetic {
 
-void RangeEncoder::carry() {
-    // Held words began as the upper bits of a number below 1, so there is one that can take the carry.
-    ++held_;
-    if (num_pending_ == 0) return;
-    settle(held_);
-    --num_pending_;
-    settle_pending(0);
-    held_ = 0;
-}
-
 RangeEncoder::Close RangeEncoder::close() const {
     for (unsigned num_bits = 0;; ++num_bits) {
         const uint64_t below = num_bits == 0 ? ~uint64_t{0} : (uint64_t{1} << (64 - num_bits)) - 1;
@@ -23,31 +13,48 @@ RangeEncoder::Close RangeEncoder::close() const {
 
 std::vector<uint8_t> RangeEncoder::finish() {
     const Close end = close();
-    if (end.carries) carry();
-    if (has_held_) settle(held_);
-    settle_pending(0xffffffffu);
+    if (end.carries) carry(bytes_.data() + bytes_.size());
     for (unsigned i = 0; i < (end.num_bits + 7) / 8; ++i) {
-        settled_.push_back(static_cast<uint8_t>(end.value >> (56 - 8 * i)));
+        bytes_.push_back(static_cast<uint8_t>(end.value >> (56 - 8 * i)));
     }
-    std::vector<uint8_t> message(settled_.data(), settled_.data() + settled_.size());
+    std::vector<uint8_t> message(bytes_.data(), bytes_.data() + bytes_.size());
     *this = RangeEncoder();
     return message;
 }
 
-std::vector<uint8_t> RangeEncoder::take_settled() {
-    std::vector<uint8_t> bytes(settled_.data(), settled_.data() + settled_.size());
-    settled_words_ += settled_.size() / 4;
-    settled_.shrink(0);
-    return bytes;
+size_t RangeEncoder::num_unsettled() const {
+    size_t count = 0;
+    while (count < bytes_.size()) {
+        ++count;
+        if (bytes_[bytes_.size() - count] != 0xff) break;
+    }
+    return count;
 }
 
-void RangeEncoder::restore(const Snapshot& snapshot) {
+std::vector<uint8_t> RangeEncoder::take_settled() {
+    const size_t num_settled = bytes_.size() - num_unsettled();
+    std::vector<uint8_t> settled(bytes_.data(), bytes_.data() + num_settled);
+    std::copy(bytes_.data() + num_settled, bytes_.data() + bytes_.size(), bytes_.data());
+    bytes_.shrink(bytes_.size() - num_settled);
+    num_taken_ += num_settled;
+    return settled;
+}
+
+RangeEncoder::Snapshot RangeEncoder::snapshot() const {
+    const size_t count = num_unsettled();
+    const uint8_t first = count > 0 ? bytes_[bytes_.size() - count] : uint8_t{0};
+    return {low_, range_, num_bytes(), count, first};
+}
+
+bool RangeEncoder::restore(const Snapshot& snapshot) {
+    const uint64_t num_settled = snapshot.num_bytes - snapshot.num_unsettled;
+    if (num_settled < num_taken_ || snapshot.num_bytes > num_bytes()) return false;
+    bytes_.shrink(static_cast<size_t>(num_settled - num_taken_));
+    if (snapshot.num_unsettled > 0) bytes_.push_back(snapshot.first_unsettled);
+    for (size_t i = 1; i < snapshot.num_unsettled; ++i) bytes_.push_back(0xff);
     low_ = snapshot.low;
     range_ = snapshot.range;
-    num_pending_ = snapshot.num_pending;
-    settled_.shrink(snapshot.num_settled_bytes);
-    held_ = snapshot.held;
-    has_held_ = snapshot.has_held;
+    return true;
 }
 
 uint32_t RangeDecoder::read_last_word() {

@@ -1,8 +1,8 @@
 // The range coder: symbols with integer frequencies into bits, and back. FORMAT.md derives it and states its bounds.
 //
-// A message is an interval [low, low + range) of numbers in [0, 1), held as 64-bit integers at a scale that doubles 32 times
-// whenever the range has shrunk below 2^32. Then the upper 32 bits of low leave for the output; a carry out of a later
-// addition may still add one to them, so the last word, and words of all ones after it, are held back until none can.
+// A message is an interval [low, low + range) of numbers in [0, 1), held as 64-bit integers at a scale that grows by 2^32
+// whenever the range has shrunk below 2^32. Then the upper 32 bits of low go to the output. A carry out of a later addition
+// adds one to the output, as to a long number: it passes through bytes 0xff and ends at the first other one.
 //
 // Integers only: the same bytes on every machine. A model gives, for each symbol, cumulative < cumulative + frequency <= 2^P with
 // a precision P of 1 to 24 bits and frequency >= 1; nobody checks that here (quantize() makes such tables, check_cumulative()
@@ -48,7 +48,7 @@ class RangeEncoder {
 
     // How many bits the message takes if it ends here: a number of so many bits, followed by zeros without end, lies in the
     // interval, and none of fewer bits does.
-    uint64_t bits_if_closed() const { return 32 * num_words() + close().num_bits; }
+    uint64_t bits_if_closed() const { return 8 * num_bytes() + close().num_bits; }
 
     // Ends the message: its bits_if_closed() bits, the last byte filled up with zeros. Big-endian, so that messages sort as
     // their numbers do. The encoder is then as new.
@@ -57,68 +57,55 @@ class RangeEncoder {
     // Bytes that nothing encoded later can change, handed over once: the message is all of these and finish(), joined.
     std::vector<uint8_t> take_settled();
 
-    // All that a message is so far, to come back to later: O(1). restore() undoes what was encoded since; bytes must not have
-    // been taken in between.
+    // All that a message is so far, to come back to later, O(1): low, range, and the bytes that a carry could change, which
+    // are the last one that is not 0xff and those after it.
     struct Snapshot {
-        uint64_t low, range, num_pending;
-        size_t num_settled_bytes;
-        uint32_t held;
-        bool has_held;
+        uint64_t low, range, num_bytes;
+        size_t num_unsettled;
+        uint8_t first_unsettled;
     };
-    Snapshot snapshot() const { return {low_, range_, num_pending_, settled_.size(), held_, has_held_}; }
-    void restore(const Snapshot& snapshot);
+    Snapshot snapshot() const;
+    // Undoes what was encoded since. False, and nothing is changed, if bytes it would need have been taken.
+    bool restore(const Snapshot& snapshot);
 
   private:
+    friend class BulkEncoder;
+
     struct Close {
         uint64_t value;     // the number: the upper num_bits of 64, zeros below
         unsigned num_bits;  // 0 to 64
         bool carries;       // it is 2^64 more
     };
     Close close() const;
-    uint64_t num_words() const { return settled_words_ + settled_.size() / 4 + (has_held_ ? 1 : 0) + num_pending_; }
+    uint64_t num_bytes() const { return num_taken_ + bytes_.size(); }
+    size_t num_unsettled() const;
 
     void add(uint64_t amount) {
         low_ += amount;
         if (low_ < amount) [[unlikely]]
-            carry();
+            carry(bytes_.data() + bytes_.size());
+    }
+    // There is a byte to end at, since the whole number stays below 1.
+    static void carry(uint8_t* end) {
+        while (++*--end == 0) {
+        }
     }
     // Frequencies are at least 1 and the scale is at least 2^8, so one step is always enough.
     void renormalize() {
         if (range_ < uint64_t{1} << 32) {
+            store_word(bytes_.extend(4), static_cast<uint32_t>(low_ >> 32));
             range_ <<= 32;
-            shift();
+            low_ <<= 32;
         }
     }
-    void shift() {
-        const auto word = static_cast<uint32_t>(low_ >> 32);
-        low_ <<= 32;
-        if (word == 0xffffffffu) [[unlikely]] {
-            ++num_pending_;
-            return;
-        }
-        if (has_held_) [[likely]]
-            settle(held_);
-        if (num_pending_ > 0) [[unlikely]]
-            settle_pending(0xffffffffu);
-        held_ = word;
-        has_held_ = true;
-    }
-    void settle(uint32_t word) {
-        uint8_t* const out = settled_.extend(4);
+    static void store_word(uint8_t* out, uint32_t word) {
         for (int i = 0; i < 4; ++i) out[i] = static_cast<uint8_t>(word >> (24 - 8 * i));
     }
-    void settle_pending(uint32_t word) {
-        for (; num_pending_ > 0; --num_pending_) settle(word);
-    }
-    void carry();
 
     uint64_t low_ = 0;
     uint64_t range_ = ~uint64_t{0};
-    uint64_t num_pending_ = 0;  // words of all ones after held_
-    uint32_t held_ = 0;         // the last word that is not all ones
-    bool has_held_ = false;
-    uint64_t settled_words_ = 0;  // of those taken
-    GrowingArray<uint8_t> settled_;
+    uint64_t num_taken_ = 0;
+    GrowingArray<uint8_t> bytes_;
 };
 
 class RangeDecoder {
@@ -162,7 +149,17 @@ class RangeDecoder {
     // are. (Anything may have been decoded before.) Whoever decodes many symbols asks now and then; until then zeros are read.
     bool ok() const { return !is_impossible_ && num_missing_ <= 8; }
 
+    // For messages that come piece by piece: what has not been read yet, and where it is (with more behind it) from now on. A
+    // symbol reads at most four bytes.
+    Bytes unread() const { return {next_, end_}; }
+    void set_unread(Bytes unread) {
+        next_ = unread.data();
+        end_ = next_ + unread.size();
+    }
+
   private:
+    friend class BulkDecoder;
+
     void renormalize() {
         if (range_ < uint64_t{1} << 32) {
             range_ <<= 32;

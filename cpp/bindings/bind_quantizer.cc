@@ -1,0 +1,147 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+
+#include "bind_arithmetic.h"
+#include "fastcompress/arithmetic/exp2_tables.h"
+
+namespace fastcompress::bindings {
+
+using arithmetic::Quantizer;
+
+unsigned checked_precision(size_t num_symbols, Precision precision) {
+    constexpr int64_t kTooLarge = 1000;
+    const auto bits =
+        static_cast<unsigned>(std::clamp<int64_t>(precision.value_or(arithmetic::kMaxPrecision), 0, kTooLarge));
+    if (const auto problem = arithmetic::check_table_size(num_symbols, bits)) raise(*problem);
+    return precision ? bits : arithmetic::default_precision(num_symbols);
+}
+
+Tables::Tables(py::handle tables) {
+    if (CArray<uint32_t>::check_(tables)) {
+        array_ = py::reinterpret_borrow<CArray<uint32_t>>(tables);
+    } else {
+        auto any = py::array::ensure(tables);
+        if (!any || (any.dtype().kind() != 'u' && any.dtype().kind() != 'i') || any.itemsize() != 4) {
+            PyErr_Clear();
+            throw py::type_error("cumulative frequencies must be an array of uint32, as quantize() makes it");
+        }
+        array_ = CArray<uint32_t>::ensure(any.view("uint32"));
+    }
+    if (array_.ndim() < 1 || array_.ndim() > 2) {
+        raise(invalid_data("cumulative frequencies have one dimension (one table) or two (a row a symbol), not " +
+                           std::to_string(array_.ndim())));
+    }
+    for (size_t i = 0; i < num_rows(); ++i) {
+        const auto precision = arithmetic::check_cumulative({data() + i * row_size(), row_size()});
+        if (!precision.ok()) {
+            Status problem = precision.status();
+            if (!is_single()) problem.message = "row " + std::to_string(i) + ": " + problem.message;
+            raise(problem);
+        }
+        if (i > 0 && *precision != precision_) {
+            raise(invalid_data("row " + std::to_string(i) + " sums to 2^" + std::to_string(*precision) +
+                               ", the rows before it to 2^" + std::to_string(precision_) +
+                               "; give all of them one precision"));
+        }
+        precision_ = *precision;
+    }
+}
+
+template <class T>
+std::optional<Status> Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
+    auto problem = quantizer.set_row(static_cast<const T*>(weights.data_) + i * weights.num_symbols_);
+    if (problem && !weights.is_single()) problem->message = "row " + std::to_string(i) + ": " + problem->message;
+    return problem;
+}
+
+template <class T>
+void Weights::hold(py::handle weights) {
+    auto array = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(weights);
+    if (!array) throw py::error_already_set();
+    data_ = array.data();
+    array_ = std::move(array);
+    set_row_ = &set_typed_row<T>;
+}
+
+Weights::Weights(py::handle weights, Precision precision) {
+    const auto any = py::array::ensure(weights);
+    const char kind = any ? any.dtype().kind() : '?';
+    const auto itemsize = any ? any.itemsize() : 0;
+    if (kind == 'f' && itemsize <= 4) {
+        hold<float>(any);
+    } else if (kind == 'f' && itemsize == 8) {
+        hold<double>(any);
+    } else if (kind == 'u') {
+        itemsize <= 4 ? hold<uint32_t>(any) : hold<uint64_t>(any);
+    } else if (kind == 'i') {
+        itemsize <= 4 ? hold<int32_t>(any) : hold<int64_t>(any);
+    } else {
+        PyErr_Clear();
+        throw py::type_error("weights must be an array of integers or of floats of at most 64 bits");
+    }
+    if (array_.ndim() == 0) raise(invalid_argument("weights have no dimension; give one weight a symbol"));
+    num_symbols_ = static_cast<size_t>(array_.shape(array_.ndim() - 1));
+    precision_ = checked_precision(num_symbols_, precision);
+    num_rows_ = static_cast<size_t>(array_.size()) / num_symbols_;
+}
+
+namespace {
+
+// An array shaped like `rows`, but for V + 1 numbers in the last dimension.
+py::array_t<uint32_t> table_array(const py::array& rows) {
+    std::vector<py::ssize_t> shape(rows.shape(), rows.shape() + rows.ndim());
+    ++shape.back();
+    return py::array_t<uint32_t>(shape);
+}
+
+py::array_t<uint32_t> quantize(py::handle weights, Precision precision) {
+    const Weights rows(weights, precision);
+    auto tables = table_array(rows.array());
+    uint32_t* const out = tables.mutable_data();
+    const auto problem = without_gil([&]() -> std::optional<Status> {
+        Quantizer quantizer(rows.num_symbols(), rows.precision());
+        for (size_t i = 0; i < rows.num_rows(); ++i) {
+            if (auto bad = rows.set_row(quantizer, i)) return bad;
+            quantizer.cumulative(out + i * (rows.num_symbols() + 1));
+        }
+        return std::nullopt;
+    });
+    if (problem) raise(*problem);
+    return tables;
+}
+
+py::array_t<uint32_t> quantize_logits(const CArray<int32_t>& logits, Precision wanted) {
+    if (logits.ndim() == 0) raise(invalid_argument("logits have no dimension; give one a symbol"));
+    const auto num_symbols = static_cast<size_t>(logits.shape(logits.ndim() - 1));
+    const unsigned precision = checked_precision(num_symbols, wanted);
+    auto tables = table_array(logits);
+    uint32_t* const out = tables.mutable_data();
+    const int32_t* const in = logits.data();
+    const size_t num_rows = static_cast<size_t>(logits.size()) / num_symbols;
+    without_gil([&] {
+        Quantizer quantizer(num_symbols, precision);
+        for (size_t i = 0; i < num_rows; ++i) {
+            quantizer.set_row_of_logits(in + i * num_symbols);
+            quantizer.cumulative(out + i * (num_symbols + 1));
+        }
+    });
+    return tables;
+}
+
+}  // namespace
+
+void bind_quantizer(py::module_& sub) {
+    sub.attr("MAX_PRECISION") = py::int_(arithmetic::kMaxPrecision);
+    sub.attr("MAX_SYMBOLS") = py::int_(arithmetic::kMaxSymbols);
+    sub.def("default_precision", [](size_t num_symbols) { return checked_precision(num_symbols, std::nullopt); });
+    sub.def("checked_precision", &checked_precision);
+    sub.def("exp2_tables", [] {
+        return py::make_tuple(py::array_t<uint32_t>(256, arithmetic::kExp2Coarse),
+                              py::array_t<uint32_t>(256, arithmetic::kExp2Fine));
+    });
+    sub.def("quantize", &quantize);
+    sub.def("quantize_logits", &quantize_logits);
+}
+
+}  // namespace fastcompress::bindings

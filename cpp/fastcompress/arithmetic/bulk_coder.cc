@@ -1,0 +1,155 @@
+#include "fastcompress/arithmetic/bulk_coder.h"
+
+namespace fastcompress::arithmetic {
+
+template <class Symbol, class Row>
+void BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, unsigned precision) {
+    // A symbol writes at most one word, so that room for all is made first: in pieces, since most write less.
+    constexpr size_t kPiece = 1 << 16;
+    uint64_t low = encoder_.low_;
+    uint64_t range = encoder_.range_;
+    for (size_t begin = 0; begin < symbols.size(); begin += kPiece) {
+        const size_t end = std::min(symbols.size(), begin + kPiece);
+        GrowingArray<uint8_t>& bytes = encoder_.bytes_;
+        uint8_t* out = bytes.extend(4 * (end - begin));
+        for (size_t i = begin; i < end; ++i) {
+            const uint32_t* const at = row(i) + symbols[i];
+            const uint64_t scale = range >> precision;
+            const uint64_t amount = scale * at[0];
+            low += amount;
+            if (low < amount) [[unlikely]]
+                RangeEncoder::carry(out);
+            range = scale * (at[1] - at[0]);
+            if (range < uint64_t{1} << 32) {
+                RangeEncoder::store_word(out, static_cast<uint32_t>(low >> 32));
+                out += 4;
+                range <<= 32;
+                low <<= 32;
+            }
+        }
+        bytes.shrink(static_cast<size_t>(out - bytes.data()));
+    }
+    encoder_.low_ = low;
+    encoder_.range_ = range;
+}
+
+template <class Symbol>
+void BulkEncoder::encode(std::span<const Symbol> symbols, const uint32_t* cumulative, unsigned precision) {
+    run(
+        symbols, [cumulative](size_t) { return cumulative; }, precision);
+}
+
+template <class Symbol>
+void BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
+                              unsigned precision) {
+    run(
+        symbols, [rows, row_size](size_t i) { return rows + i * row_size; }, precision);
+}
+
+SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)
+    : cumulative_(cumulative.data()),
+      shift_(precision > 12 ? precision - 12 : 0),
+      first_(size_t{1} << (precision - shift_)) {
+    size_t symbol = 0;
+    for (size_t i = 0; i < first_.size(); ++i) {
+        while (cumulative[symbol + 1] <= i << shift_) ++symbol;
+        first_[i] = static_cast<uint32_t>(symbol);
+    }
+}
+
+template <class Symbol, class Find>
+bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precision) {
+    RangeDecoder& decoder = decoder_;
+    const uint64_t greatest = (uint64_t{1} << precision) - 1;
+    uint64_t code = decoder.code_;
+    uint64_t range = decoder.range_;
+    const uint8_t* in = decoder.next_;
+    bool is_impossible = false;
+    size_t i = 0;
+    const auto symbol_at = [&](uint64_t scale, uint64_t word) {
+        uint64_t quantile = code / scale;
+        if (quantile > greatest) [[unlikely]] {
+            quantile = greatest;
+            is_impossible = true;
+        }
+        const auto [symbol, at] = find(i, static_cast<uint32_t>(quantile));
+        out[i] = static_cast<Symbol>(symbol);
+        code -= scale * at[0];
+        range = scale * (at[1] - at[0]);
+        const bool is_short = range < uint64_t{1} << 32;
+        if (is_short) {
+            range <<= 32;
+            code = code << 32 | word;
+        }
+        return is_short;
+    };
+    for (; i < out.size() && decoder.end_ - in >= 4; ++i) {
+        const uint32_t word = uint32_t{in[0]} << 24 | uint32_t{in[1]} << 16 | uint32_t{in[2]} << 8 | in[3];
+        in += symbol_at(range >> precision, word) ? 4 : 0;
+    }
+    decoder.next_ = in;
+    for (; i < out.size() && decoder.num_missing_ <= 8; ++i) {
+        if (symbol_at(range >> precision, 0)) code |= decoder.read_word();
+    }
+    decoder.code_ = code;
+    decoder.range_ = range;
+    decoder.is_impossible_ |= is_impossible;
+    return decoder.ok();
+}
+
+namespace {
+
+struct Found {
+    size_t symbol;
+    const uint32_t* at;  // its cumulative frequency, and the next one's
+};
+
+constexpr size_t kWorthAnIndex = 2048;  // symbols: as many as filling the index takes
+
+}  // namespace
+
+template <class Symbol>
+bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision) {
+    const uint32_t* const table = cumulative.data();
+    if (out.size() < kWorthAnIndex) {
+        const size_t num_symbols = cumulative.size() - 1;
+        return run(
+            out,
+            [=](size_t, uint32_t quantile) {
+                const size_t symbol = find_symbol(table, num_symbols, quantile);
+                return Found{symbol, table + symbol};
+            },
+            precision);
+    }
+    const SymbolIndex index(cumulative, precision);
+    return run(
+        out,
+        [&](size_t, uint32_t quantile) {
+            const size_t symbol = index.find(quantile);
+            return Found{symbol, table + symbol};
+        },
+        precision);
+}
+
+template <class Symbol>
+bool BulkDecoder::decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision) {
+    return run(
+        out,
+        [=](size_t i, uint32_t quantile) {
+            const uint32_t* const row = rows + i * row_size;
+            const size_t symbol = find_symbol(row, row_size - 1, quantile);
+            return Found{symbol, row + symbol};
+        },
+        precision);
+}
+
+#define FASTCOMPRESS_FOR_SYMBOL(Symbol)                                                                 \
+    template void BulkEncoder::encode(std::span<const Symbol>, const uint32_t*, unsigned);              \
+    template void BulkEncoder::encode_rows(std::span<const Symbol>, const uint32_t*, size_t, unsigned); \
+    template bool BulkDecoder::decode(std::span<Symbol>, std::span<const uint32_t>, unsigned);          \
+    template bool BulkDecoder::decode_rows(std::span<Symbol>, const uint32_t*, size_t, unsigned);
+FASTCOMPRESS_FOR_SYMBOL(uint8_t)
+FASTCOMPRESS_FOR_SYMBOL(uint16_t)
+FASTCOMPRESS_FOR_SYMBOL(uint32_t)
+
+}  // namespace fastcompress::arithmetic

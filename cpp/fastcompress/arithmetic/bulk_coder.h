@@ -1,0 +1,81 @@
+// Many symbols in one call, with the state of the coder in registers: one table for all of them, or a row each. The bytes are those
+// of RangeEncoder::encode, symbol by symbol.
+//
+// Tables have passed check_cumulative(); symbols are below V. Rows are V + 1 cumulative frequencies each, one after the other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fastcompress/arithmetic/quantizer.h"
+#include "fastcompress/arithmetic/range_coder.h"
+
+namespace fastcompress::arithmetic {
+
+class BulkEncoder {
+  public:
+    explicit BulkEncoder(RangeEncoder& encoder) : encoder_(encoder) {}
+
+    // O(n).
+    template <class Symbol>
+    void encode(std::span<const Symbol> symbols, const uint32_t* cumulative, unsigned precision);
+    // rows: one a symbol. O(n).
+    template <class Symbol>
+    void encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size, unsigned precision);
+
+  private:
+    template <class Symbol, class Row>
+    void run(std::span<const Symbol> symbols, const Row& row, unsigned precision);
+
+    RangeEncoder& encoder_;
+};
+
+// Where to look for the symbol of a quantile: for each value of its upper bits the first symbol that has one of them.
+class SymbolIndex {
+  public:
+    // O(V + 2^12).
+    SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);
+
+    size_t find(uint32_t quantile) const {
+        size_t symbol = first_[quantile >> shift_];
+        while (cumulative_[symbol + 1] <= quantile) ++symbol;
+        return symbol;
+    }
+
+  private:
+    const uint32_t* cumulative_;
+    unsigned shift_;
+    std::vector<uint32_t> first_;
+};
+
+class BulkDecoder {
+  public:
+    explicit BulkDecoder(RangeDecoder& decoder) : decoder_(decoder) {}
+
+    // Decodes out.size() symbols; false if the message cannot be one (RangeDecoder::ok()). O(n), and O(V + 2^12) for many.
+    template <class Symbol>
+    bool decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
+    // rows: one a symbol. O(n log V).
+    template <class Symbol>
+    bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision);
+
+  private:
+    template <class Symbol, class Find>
+    bool run(std::span<Symbol> out, const Find& find, unsigned precision);
+
+    RangeDecoder& decoder_;
+};
+
+// The symbol s of V with cumulative[s] <= quantile < cumulative[s + 1], by halving. O(log V), without branches to mispredict.
+inline size_t find_symbol(const uint32_t* cumulative, size_t num_symbols, uint32_t quantile) {
+    const uint32_t* begin = cumulative;
+    while (num_symbols > 1) {
+        const size_t half = num_symbols / 2;
+        begin += begin[half] <= quantile ? half : 0;
+        num_symbols -= half;
+    }
+    return static_cast<size_t>(begin - cumulative);
+}
+
+}  // namespace fastcompress::arithmetic

@@ -1,0 +1,27 @@
+"""Arithmetic coding by integers: a message of symbols takes the bits that a model's frequencies say, on every machine.
+
+`quantize` makes frequencies of weights, `Encoder` and `Decoder` code with them.
+``cpp/fastcompress/arithmetic/FORMAT.md`` has the derivation and the format.
+"""
+
+from fastcompress.arithmetic.coder import Decoder, Encoder, Model
+from fastcompress.arithmetic.quantize import (
+    LOG_UNIT,
+    MAX_PRECISION,
+    MAX_SYMBOLS,
+    default_precision,
+    quantize,
+    quantize_logits,
+)
+
+__all__ = [
+    "LOG_UNIT",
+    "MAX_PRECISION",
+    "MAX_SYMBOLS",
+    "Decoder",
+    "Encoder",
+    "Model",
+    "default_precision",
+    "quantize",
+    "quantize_logits",
+]

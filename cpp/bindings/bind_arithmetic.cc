@@ -88,7 +88,13 @@ py::array symbols_array(py::handle symbols) {
     return any;
 }
 
-void encode(RangeEncoder& encoder, py::handle symbols, py::handle cumulative) {
+struct MessageEncoder {
+    RangeEncoder encoder;
+    KeptQuantizer quantizer;
+};
+
+void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) {
+    RangeEncoder& encoder = message.encoder;
     const Tables tables(cumulative);
     if (PyLong_CheckExact(symbols.ptr())) {
         if (!tables.is_single()) check_num_rows(tables.num_rows(), 1);
@@ -106,9 +112,10 @@ void encode(RangeEncoder& encoder, py::handle symbols, py::handle cumulative) {
     });
 }
 
-void encode_weights(RangeEncoder& encoder, py::handle symbols, py::handle weights, Precision precision) {
+void encode_weights(MessageEncoder& message, py::handle symbols, py::handle weights, Precision precision) {
+    RangeEncoder& encoder = message.encoder;
     const Weights rows(weights, precision);
-    Quantizer quantizer(rows.num_symbols(), rows.precision());
+    Quantizer& quantizer = message.quantizer.of(rows);
     const auto put = [&](size_t row, size_t symbol) {
         const auto problem = rows.set_row(quantizer, row);
         if (problem) return problem;
@@ -170,6 +177,7 @@ class MessageDecoder {
     RangeDecoder decoder() const { return decoder_; }
     void set_decoder(const RangeDecoder& decoder) { decoder_ = decoder; }
     bool is_last() const { return is_last_; }
+    KeptQuantizer quantizer;
     const std::vector<uint8_t>& message() const { return message_; }
 
   private:
@@ -231,12 +239,25 @@ py::array decode(MessageDecoder& message, py::handle cumulative, size_t count, c
     });
 }
 
+size_t decode_symbol_weights(MessageDecoder& message, py::handle weights, Precision precision) {
+    const Weights rows(weights, precision);
+    check_num_rows(rows.num_rows(), 1);
+    RangeDecoder& decoder = message.ready(1);
+    Quantizer& quantizer = message.quantizer.of(rows);
+    if (const auto problem = rows.set_row(quantizer, 0)) raise(*problem);
+    Quantizer::Slot slot;
+    const size_t symbol = quantizer.find(decoder.peek(rows.precision()), slot);
+    decoder.consume(slot.cumulative, slot.frequency);
+    check_message(decoder.ok());
+    return symbol;
+}
+
 py::array decode_weights(MessageDecoder& message, py::handle weights, Precision precision, const py::dtype& dtype) {
     const Weights rows(weights, precision);
     RangeDecoder& decoder = message.ready(rows.num_rows());
     return decoded(dtype, rows.num_rows(), rows.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
         const auto problem = without_gil([&]() -> std::optional<Status> {
-            Quantizer quantizer(rows.num_symbols(), rows.precision());
+            Quantizer& quantizer = message.quantizer.of(rows);
             for (size_t i = 0; i < out.size(); ++i) {
                 if (auto bad = rows.set_row(quantizer, i)) return bad;
                 Quantizer::Slot slot;
@@ -248,10 +269,6 @@ py::array decode_weights(MessageDecoder& message, py::handle weights, Precision 
         if (problem) raise(*problem);
         check_message(decoder.ok());
     });
-}
-
-py::bytes joined(const std::vector<uint8_t>& bytes) {
-    return to_py_bytes(bytes);
 }
 
 struct EncoderSnapshot {
@@ -269,27 +286,29 @@ void bind_arithmetic(py::module_& m) {
     py::module_ sub = m.def_submodule("arithmetic");
     bind_quantizer(sub);
     py::class_<EncoderSnapshot>(sub, "EncoderSnapshot");
-    py::class_<RangeEncoder>(sub, "Encoder")
+    py::class_<MessageEncoder>(sub, "Encoder")
         .def(py::init<>())
         .def("encode", &encode, py::arg("symbols"), py::arg("cumulative"))
         .def("encode_weights", &encode_weights, py::arg("symbols"), py::arg("weights"),
              py::arg("precision") = py::none())
-        .def_property_readonly("bits_if_closed", &RangeEncoder::bits_if_closed)
-        .def("snapshot", [](const RangeEncoder& encoder) { return EncoderSnapshot{encoder.snapshot()}; })
+        .def_property_readonly("bits_if_closed",
+                               [](const MessageEncoder& message) { return message.encoder.bits_if_closed(); })
+        .def("snapshot", [](const MessageEncoder& message) { return EncoderSnapshot{message.encoder.snapshot()}; })
         .def("restore",
-             [](RangeEncoder& encoder, const EncoderSnapshot& snapshot) {
-                 if (!encoder.restore(snapshot.state)) {
+             [](MessageEncoder& message, const EncoderSnapshot& snapshot) {
+                 if (!message.encoder.restore(snapshot.state)) {
                      raise(invalid_argument("the snapshot is of another message, or bytes it needs have been taken"));
                  }
              })
-        .def("take", [](RangeEncoder& encoder) { return joined(encoder.take_settled()); })
-        .def("finish", [](RangeEncoder& encoder) { return joined(encoder.finish()); });
+        .def("take", [](MessageEncoder& message) { return to_py_bytes(message.encoder.take_settled()); })
+        .def("finish", [](MessageEncoder& message) { return to_py_bytes(message.encoder.finish()); });
     py::class_<DecoderSnapshot>(sub, "DecoderSnapshot");
     py::class_<MessageDecoder>(sub, "Decoder")
         .def(py::init<>())
         .def("append", &MessageDecoder::append)
         .def_property_readonly("num_ready", &MessageDecoder::num_ready)
         .def("decode_symbol", &decode_symbol, py::arg("cumulative"))
+        .def("decode_symbol_weights", &decode_symbol_weights, py::arg("weights"), py::arg("precision") = py::none())
         .def("decode_array", &decode)
         .def("decode_weights_array", &decode_weights)
         .def("snapshot",

@@ -68,4 +68,18 @@ class Weights {
     std::optional<Status> (*set_row_)(const Weights&, arithmetic::Quantizer&, size_t) = nullptr;
 };
 
+// The quantizer for rows like those before it: its memory is kept from call to call.
+class KeptQuantizer {
+  public:
+    arithmetic::Quantizer& of(const Weights& rows) {
+        if (!kept_ || kept_->num_symbols() != rows.num_symbols() || kept_->precision() != rows.precision()) {
+            kept_ = std::make_unique<arithmetic::Quantizer>(rows.num_symbols(), rows.precision());
+        }
+        return *kept_;
+    }
+
+  private:
+    std::unique_ptr<arithmetic::Quantizer> kept_;
+};
+
 }  // namespace fastcompress::bindings

@@ -4,6 +4,7 @@
 
 #include "bind_arithmetic.h"
 #include "fastcompress/arithmetic/exp2_tables.h"
+#include "fastcompress/common/prefetch.h"
 
 namespace fastcompress::bindings {
 
@@ -48,16 +49,31 @@ Tables::Tables(py::handle tables) {
     }
 }
 
+namespace {
+
+[[gnu::always_inline]] inline void prefetch_bytes(const void* data, size_t num_bytes) {
+    constexpr size_t kLine = 64, kMost = 4096;
+    const auto* const bytes = static_cast<const uint8_t*>(data);
+    for (size_t i = 0; i < std::min(num_bytes, kMost); i += kLine) prefetch(bytes + i);
+}
+
+}  // namespace
+
 template <class T>
 std::optional<Status> Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
-    auto problem = quantizer.set_row(static_cast<const T*>(weights.data_) + i * weights.num_symbols_);
+    const T* const row = static_cast<const T*>(weights.data_) + i * weights.num_symbols_;
+    // A row is read in one go and then worked on for as long: time for the next one to come from memory.
+    if (i + 1 < weights.num_rows_) prefetch_bytes(row + weights.num_symbols_, weights.num_symbols_ * sizeof(T));
+    auto problem = quantizer.set_row(row);
     if (problem && !weights.is_single()) problem->message = "row " + std::to_string(i) + ": " + problem->message;
     return problem;
 }
 
 template <class T>
 void Weights::hold(py::handle weights) {
-    auto array = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(weights);
+    auto array = CArray<T>::check_(weights)
+                     ? py::reinterpret_borrow<CArray<T>>(weights)
+                     : CArray<T>(py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(weights));
     if (!array) throw py::error_already_set();
     data_ = array.data();
     array_ = std::move(array);
@@ -65,7 +81,8 @@ void Weights::hold(py::handle weights) {
 }
 
 Weights::Weights(py::handle weights, Precision precision) {
-    const auto any = py::array::ensure(weights);
+    const auto any =
+        py::isinstance<py::array>(weights) ? py::reinterpret_borrow<py::array>(weights) : py::array::ensure(weights);
     const char kind = any ? any.dtype().kind() : '?';
     const auto itemsize = any ? any.itemsize() : 0;
     if (kind == 'f' && itemsize <= 4) {

@@ -4,7 +4,7 @@
 ``cpp/fastcompress/arithmetic/FORMAT.md`` has the derivation and the format.
 """
 
-from fastcompress.arithmetic.coder import Decoder, Encoder, Model
+from fastcompress.arithmetic.coder import Decoder, Encoder
 from fastcompress.arithmetic.quantize import (
     LOG_UNIT,
     MAX_PRECISION,
@@ -20,7 +20,6 @@ __all__ = [
     "MAX_SYMBOLS",
     "Decoder",
     "Encoder",
-    "Model",
     "default_precision",
     "quantize",
     "quantize_logits",

@@ -82,8 +82,19 @@ class Decoder:
             self._core.append(bytes(message), True)
         else:
             self._pieces = iter(message)
-        self.decode_symbol = self._core.decode_symbol if self._pieces is None else self._decode_symbol
-        """One symbol, an int, of a table uint32[V + 1]."""
+        if self._pieces is None:  # the core's own methods: a call less
+            self.decode_symbol = self._core.decode_symbol  # type: ignore[method-assign]
+            self.decode_symbol_weights = self._core.decode_symbol_weights  # type: ignore[method-assign]
+
+    def decode_symbol(self, cumulative: npt.NDArray[np.uint32]) -> int:
+        """The next symbol, of a table uint32[V + 1]."""
+        self._fill()
+        return self._core.decode_symbol(cumulative)
+
+    def decode_symbol_weights(self, weights: npt.ArrayLike, precision: int | None = None) -> int:
+        """The next symbol, of weights [V], as ``Encoder.encode_weights`` put it."""
+        self._fill()
+        return self._core.decode_symbol_weights(weights, precision)
 
     def decode(
         self, cumulative: npt.ArrayLike, num_symbols: int | None = None, dtype: npt.DTypeLike = np.uint32
@@ -127,10 +138,6 @@ class Decoder:
     def restore(self, snapshot: _core.DecoderSnapshot) -> None:
         """Back to where the snapshot was taken. O(1)."""
         self._core.restore(snapshot)
-
-    def _decode_symbol(self, cumulative: npt.NDArray[np.uint32]) -> int:
-        self._fill()
-        return self._core.decode_symbol(cumulative)
 
     def _fill(self) -> int:
         """Asks for pieces until there is something to decode; how many symbols can be."""

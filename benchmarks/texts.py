@@ -42,6 +42,13 @@ class Text:
         return [data[begin:end].decode() for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
+def data_folder() -> Path:
+    """$FASTCOMPRESS_DATA. FileNotFoundError without it."""
+    if "FASTCOMPRESS_DATA" not in os.environ:
+        raise FileNotFoundError("the published corpora are in $FASTCOMPRESS_DATA: set it")
+    return Path(os.environ["FASTCOMPRESS_DATA"])
+
+
 def prepare(spec: str, num_bytes: int, num_slow_bytes: int, cache: Path) -> tuple[Text, Text]:
     """Cuts a corpus into documents of about 5 kB and writes the first bytes of it, for fast and slow engines.
 

@@ -93,22 +93,43 @@ struct MessageEncoder {
     KeptQuantizer quantizer;
 };
 
+constexpr size_t kRowsAtOnce = 32;
+
+// Calls code(begin, end) for parts of the rows, each once it has been checked.
+template <class Code>
+std::optional<Status> for_checked_rows(const Tables& tables, const Code& code) {
+    for (size_t begin = 0; begin < tables.num_rows(); begin += kRowsAtOnce) {
+        const size_t end = std::min(tables.num_rows(), begin + kRowsAtOnce);
+        if (auto problem = tables.check_rows(begin, end)) return problem;
+        code(begin, end);
+    }
+    return std::nullopt;
+}
+
 void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) {
     RangeEncoder& encoder = message.encoder;
     const Tables tables(cumulative);
     if (PyLong_CheckExact(symbols.ptr())) {
-        if (!tables.is_single()) check_num_rows(tables.num_rows(), 1);
+        check_num_rows(tables.num_rows(), 1);
+        if (const auto problem = tables.check_rows(0, tables.is_single() ? 0 : 1)) raise(*problem);
         const uint32_t* const at = tables.data() + single_symbol(symbols, tables.num_symbols());
         encoder.encode(at[0], at[1] - at[0], tables.precision());
         return;
     }
     with_symbols(symbols_array(symbols), tables.num_symbols(), [&]<class Symbol>(std::span<const Symbol> all) {
-        if (!tables.is_single()) check_num_rows(tables.num_rows(), all.size());
-        without_gil([&] {
-            BulkEncoder bulk(encoder);
-            if (tables.is_single()) return bulk.encode(all, tables.data(), tables.precision());
-            bulk.encode_rows(all, tables.data(), tables.row_size(), tables.precision());
+        BulkEncoder bulk(encoder);
+        if (tables.is_single()) return without_gil([&] { bulk.encode(all, tables.data(), tables.precision()); });
+        check_num_rows(tables.num_rows(), all.size());
+        const auto before = encoder.snapshot();
+        const auto problem = without_gil([&] {
+            return for_checked_rows(tables, [&](size_t begin, size_t end) {
+                bulk.encode_rows(all.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
+                                 tables.row_size(), tables.precision());
+            });
         });
+        if (!problem) return;
+        encoder.restore(before);
+        raise(*problem);
     });
 }
 
@@ -215,7 +236,8 @@ py::array decoded(const py::dtype& dtype, size_t count, size_t num_symbols, cons
 
 size_t decode_symbol(MessageDecoder& message, py::handle cumulative) {
     const Tables tables(cumulative);
-    if (!tables.is_single()) check_num_rows(tables.num_rows(), 1);
+    check_num_rows(tables.num_rows(), 1);
+    if (const auto problem = tables.check_rows(0, tables.is_single() ? 0 : 1)) raise(*problem);
     RangeDecoder& decoder = message.ready(1);
     const size_t symbol =
         arithmetic::find_symbol(tables.data(), tables.num_symbols(), decoder.peek(tables.precision()));
@@ -229,13 +251,24 @@ py::array decode(MessageDecoder& message, py::handle cumulative, size_t count, c
     if (!tables.is_single()) check_num_rows(tables.num_rows(), count);
     RangeDecoder& decoder = message.ready(count);
     return decoded(dtype, count, tables.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
-        check_message(without_gil([&] {
-            BulkDecoder bulk(decoder);
-            if (tables.is_single()) {
+        BulkDecoder bulk(decoder);
+        if (tables.is_single()) {
+            return check_message(without_gil([&] {
                 return bulk.decode(out, {tables.data(), tables.row_size()}, tables.precision());
-            }
-            return bulk.decode_rows(out, tables.data(), tables.row_size(), tables.precision());
-        }));
+            }));
+        }
+        const RangeDecoder before = decoder;
+        const auto problem = without_gil([&] {
+            return for_checked_rows(tables, [&](size_t begin, size_t end) {
+                bulk.decode_rows(out.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
+                                 tables.row_size(), tables.precision());
+            });
+        });
+        if (problem) {
+            decoder = before;
+            raise(*problem);
+        }
+        check_message(decoder.ok());
     });
 }
 

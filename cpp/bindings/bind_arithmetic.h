@@ -23,8 +23,12 @@ unsigned checked_precision(size_t num_symbols, Precision precision);
 // Cumulative frequencies: one table for all symbols (one dimension) or a row a symbol (two).
 class Tables {
   public:
-    // TypeError for other types, a DataError for what is no table.
+    // TypeError for other types, a DataError for what is no table. Of rows only the first is looked at yet.
     explicit Tables(py::handle tables);
+
+    // Whether rows [begin, end) are tables of one precision: a part at a time, so that a row is still in the cache when it is
+    // coded with. May be called without the GIL.
+    std::optional<Status> check_rows(size_t begin, size_t end) const;
 
     bool is_single() const { return array_.ndim() == 1; }
     size_t num_rows() const { return is_single() ? 1 : static_cast<size_t>(array_.shape(0)); }

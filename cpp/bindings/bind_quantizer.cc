@@ -33,20 +33,25 @@ Tables::Tables(py::handle tables) {
         raise(invalid_data("cumulative frequencies have one dimension (one table) or two (a row a symbol), not " +
                            std::to_string(array_.ndim())));
     }
-    for (size_t i = 0; i < num_rows(); ++i) {
-        const auto precision = arithmetic::check_cumulative({data() + i * row_size(), row_size()});
-        if (!precision.ok()) {
-            Status problem = precision.status();
-            if (!is_single()) problem.message = "row " + std::to_string(i) + ": " + problem.message;
-            raise(problem);
-        }
-        if (i > 0 && *precision != precision_) {
-            raise(invalid_data("row " + std::to_string(i) + " sums to 2^" + std::to_string(*precision) +
-                               ", the rows before it to 2^" + std::to_string(precision_) +
-                               "; give all of them one precision"));
-        }
+    if (num_rows() == 0) return;
+    const auto precision = arithmetic::check_cumulative({data(), row_size()});
+    if (precision.ok()) {
         precision_ = *precision;
+    } else if (is_single()) {
+        raise(precision.status());
     }
+}
+
+std::optional<Status> Tables::check_rows(size_t begin, size_t end) const {
+    for (size_t i = begin; i < end; ++i) {
+        const auto precision = arithmetic::check_cumulative({data() + i * row_size(), row_size()});
+        if (precision.ok() && *precision == precision_) continue;
+        const std::string row = "row " + std::to_string(i);
+        if (!precision.ok()) return Status{precision.status().code, row + ": " + precision.status().message};
+        return invalid_data(row + " sums to 2^" + std::to_string(*precision) + ", the rows before it to 2^" +
+                            std::to_string(precision_) + "; give all of them one precision");
+    }
+    return std::nullopt;
 }
 
 namespace {

@@ -33,16 +33,21 @@ std::vector<uint32_t> random_weights(size_t count) {
     return weights;
 }
 
+int scaled_bits(size_t num_symbols) {
+    return std::min(30, 38 - static_cast<int>(std::bit_width(num_symbols - 1)));
+}
+
 std::vector<uint32_t> plain_table(const std::vector<uint64_t>& scaled, unsigned precision) {
     const uint64_t sum = std::accumulate(scaled.begin(), scaled.end(), uint64_t{0});
     const uint64_t total = uint64_t{1} << precision;
-    const uint64_t multiplier = ((total - scaled.size()) << 37) / sum;
-    std::vector<uint64_t> frequencies(scaled.size());
-    uint64_t dealt = 0;
-    for (size_t i = 0; i < scaled.size(); ++i) dealt += frequencies[i] = (scaled[i] * multiplier >> 37) + 1;
-    frequencies[static_cast<size_t>(std::max_element(scaled.begin(), scaled.end()) - scaled.begin())] += total - dealt;
-    std::vector<uint32_t> table(1);
-    for (const uint64_t frequency : frequencies) table.push_back(static_cast<uint32_t>(table.back() + frequency));
+    const uint64_t multiplier = ((total - scaled.size()) << 39) / sum;
+    std::vector<uint32_t> table;
+    uint64_t before = 0;
+    for (size_t i = 0; i < scaled.size(); ++i) {
+        table.push_back(static_cast<uint32_t>(i + (before * multiplier >> 39)));
+        before += scaled[i];
+    }
+    table.push_back(static_cast<uint32_t>(total));
     return table;
 }
 
@@ -71,7 +76,8 @@ void test_quantizer() {
         const size_t num_symbols = 1 + random_below(round % 10 == 0 ? 3000 : 300);
         const auto precision = static_cast<unsigned>(std::bit_width(num_symbols) + random_below(8));
         const std::vector<uint32_t> weights = random_weights(num_symbols);
-        const int shift = 31 - std::bit_width(*std::max_element(weights.begin(), weights.end()));
+        const int shift =
+            scaled_bits(num_symbols) + 1 - std::bit_width(*std::max_element(weights.begin(), weights.end()));
         std::vector<uint64_t> scaled(weights.size());
         for (size_t i = 0; i < scaled.size(); ++i) {
             scaled[i] = shift >= 0 ? uint64_t{weights[i]} << shift : weights[i] >> -shift;
@@ -83,7 +89,7 @@ void test_quantizer() {
         for (const int exponent : {0, -40, 300, -1060}) {
             std::vector<double> floats(weights.size());
             // Far down, floats have fewer bits: only weights that keep theirs are compared.
-            const bool is_exact = exponent != -1060 || shift >= 10;
+            const bool is_exact = exponent != -1060 || shift >= 20;
             for (size_t i = 0; i < floats.size(); ++i) floats[i] = std::ldexp(weights[i], exponent);
             if (is_exact) CHECK(table_of(floats, precision) == expected);
         }
@@ -103,7 +109,8 @@ void test_logits() {
         for (const int32_t logit : logits) {
             const auto x = static_cast<uint64_t>(greatest - logit);
             const uint64_t product = uint64_t{kExp2Coarse[x >> 8 & 255]} * kExp2Fine[x & 255];
-            scaled.push_back(x >> 16 > 30 ? 0 : product >> (32 + (x >> 16)));
+            const uint64_t weight = x >> 16 > 30 ? 0 : product >> (32 + (x >> 16));
+            scaled.push_back(weight >> (30 - scaled_bits(logits.size())));
         }
         Quantizer quantizer(logits.size(), 16);
         quantizer.set_row_of_logits(logits.data());

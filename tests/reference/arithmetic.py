@@ -12,12 +12,15 @@ def floor_log2(value: Fraction) -> int:
     return e if Fraction(2) ** e <= value else e - 1
 
 
+def scaled_bits(num_symbols: int) -> int:
+    return min(30, 38 - (num_symbols - 1).bit_length())
+
+
 def quantize(weights: Sequence[float | int], precision: int) -> list[int]:
     """Cumulative frequencies of exact weights: FORMAT.md, Frequencies."""
     exact = [Fraction(weight) for weight in weights]
-    factor = Fraction(2) ** (30 - floor_log2(max(exact)))
-    scaled = [int(weight * factor) for weight in exact]
-    return deal(scaled, precision)
+    factor = Fraction(2) ** (scaled_bits(len(weights)) - floor_log2(max(exact)))
+    return share([int(weight * factor) for weight in exact], precision)
 
 
 def quantize_logits(logits: Sequence[int], precision: int, coarse: Sequence[int], fine: Sequence[int]) -> list[int]:
@@ -26,18 +29,15 @@ def quantize_logits(logits: Sequence[int], precision: int, coarse: Sequence[int]
     for logit in logits:
         whole, fraction = divmod(max(logits) - logit, 65536)
         product = coarse[fraction // 256] * fine[fraction % 256]
-        scaled.append(product >> (32 + whole) if whole <= 30 else 0)
-    return deal(scaled, precision)
+        weight = product >> (32 + whole) if whole <= 30 else 0
+        scaled.append(weight >> (30 - scaled_bits(len(logits))))
+    return share(scaled, precision)
 
 
-def deal(scaled: Sequence[int], precision: int) -> list[int]:
-    multiplier = ((2**precision - len(scaled)) << 37) // sum(scaled)
-    frequencies = [1 + (weight * multiplier >> 37) for weight in scaled]
-    frequencies[scaled.index(max(scaled))] += 2**precision - sum(frequencies)
-    cumulative = [0]
-    for frequency in frequencies:
-        cumulative.append(cumulative[-1] + frequency)
-    return cumulative
+def share(scaled: Sequence[int], precision: int) -> list[int]:
+    multiplier = ((2**precision - len(scaled)) << 39) // sum(scaled)
+    borders = [i + (sum(scaled[:i]) * multiplier >> 39) for i in range(len(scaled))]
+    return [*borders, 2**precision]
 
 
 def encode(slots: Sequence[tuple[int, int, int]]) -> bytes:

@@ -6,15 +6,18 @@
 #include <limits>
 #include <string>
 
-#include "fastcompress/arithmetic/deal_kernels.h"
 #include "fastcompress/arithmetic/exp2_tables.h"
+#include "fastcompress/arithmetic/wide_sum.h"
 #include "fastcompress/common/targets.h"
 
 namespace fastcompress::arithmetic {
 namespace {
 
-constexpr int kScaledBits = 30;  // the greatest scaled weight is in [2^30, 2^31)
-constexpr size_t kBlock = 32;    // weights looked at at once where a loop may end early
+constexpr int kMaxScaledBits = 30;
+// Sums of scaled weights are below 2^39, and (2^P - V) 2^39 < 2^63.
+constexpr int kSumBits = 39;
+constexpr size_t kBlock = 64;  // weights summed at once on the way to a symbol, a multiple of kSmallBlock
+constexpr size_t kSmallBlock = 16;
 
 // Weights as integers that sort alike, if none is negative: floats by their bits.
 template <class Weight>
@@ -87,31 +90,6 @@ FASTCOMPRESS_INLINED void scale_weights(const Weight* weights, size_t count, int
     }
 }
 
-// The first scaled weight that is `greatest`, which one is.
-FASTCOMPRESS_INLINED size_t first_equal(const uint32_t* scaled, size_t count, uint32_t greatest) {
-    size_t begin = 0;
-    for (; begin + kBlock <= count; begin += kBlock) {
-        uint32_t found = 0;
-        for (size_t i = 0; i < kBlock; ++i) found |= scaled[begin + i] == greatest ? 1u : 0u;
-        if (found) break;
-    }
-    while (scaled[begin] != greatest) ++begin;
-    return begin;
-}
-
-FASTCOMPRESS_INLINED uint32_t sum_of(const uint32_t* values, size_t count) {
-    uint32_t sum = 0;
-    for (size_t i = 0; i < count; ++i) sum += values[i];
-    return sum;
-}
-
-// 0, and the sums of the first 1 to V frequencies.
-FASTCOMPRESS_INLINED void accumulate(const uint32_t* frequencies, size_t count, uint32_t* out) {
-    uint32_t sum = 0;
-    out[0] = 0;
-    for (size_t i = 0; i < count; ++i) out[i + 1] = sum += frequencies[i];
-}
-
 // One bit of a number for each step that does not rise.
 FASTCOMPRESS_INLINED uint32_t falls(const uint32_t* cumulative, size_t count) {
     uint32_t found = 0;
@@ -146,25 +124,7 @@ FASTCOMPRESS_INLINED uint32_t falls(const uint32_t* cumulative, size_t count) {
 #endif
 FASTCOMPRESS_KERNEL(fast_extent, extent_of)
 FASTCOMPRESS_KERNEL(fast_scale, scale_weights)
-FASTCOMPRESS_KERNEL(fast_first_equal, first_equal)
-FASTCOMPRESS_KERNEL(fast_sum, sum_of)
 FASTCOMPRESS_KERNEL(fast_falls, falls)
-
-uint64_t fast_wide_sum(const uint32_t* scaled, size_t count) {
-#if defined(FASTCOMPRESS_AVX2)
-    if (has_avx512()) return sum_avx512(scaled, count);
-    if (has_avx2()) return sum_avx2(scaled, count);
-#endif
-    return plain_sum(scaled, 0, count);
-}
-
-uint32_t fast_deal(const uint32_t* scaled, size_t count, uint32_t multiplier, uint32_t* frequencies) {
-#if defined(FASTCOMPRESS_AVX2)
-    if (has_avx512()) return deal_avx512(scaled, count, multiplier, frequencies);
-    if (has_avx2()) return deal_avx2(scaled, count, multiplier, frequencies);
-#endif
-    return plain_deal(scaled, 0, count, multiplier, frequencies);
-}
 
 template <class Weight>
 Status bad_weights(const Weight* weights, size_t count) {
@@ -227,6 +187,13 @@ Result<unsigned> check_cumulative(std::span<const uint32_t> cumulative) {
     return static_cast<unsigned>(std::countr_zero(total));
 }
 
+Quantizer::Quantizer(size_t num_symbols, unsigned precision)
+    : num_symbols_(num_symbols),
+      precision_(precision),
+      scaled_bits_(std::min(kMaxScaledBits, kSumBits - 1 - static_cast<int>(std::bit_width(num_symbols - 1)))),
+      scaled_(num_symbols),
+      sums_((num_symbols + kBlock - 1) / kBlock) {}
+
 template <class Weight>
 std::optional<Status> Quantizer::set_row(const Weight* weights) {
     Extent<Weight> extent = fast_extent(weights, num_symbols_);
@@ -245,12 +212,7 @@ std::optional<Status> Quantizer::set_row(const Weight* weights) {
         if (extent.joined < 0 || extent.greatest == 0) return bad_weights(weights, num_symbols_);
         exponent = static_cast<int>(std::bit_width(static_cast<uint64_t>(extent.greatest))) - 1;
     }
-    const int shift = kScaledBits - exponent;
-    fast_scale(weights, num_symbols_, shift, &scaled_[0]);
-    uint32_t greatest;
-    const auto greatest_weight = std::bit_cast<Weight>(extent.greatest);
-    scale_weights(&greatest_weight, 1, shift, &greatest);
-    deal(greatest);
+    fast_scale(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
     return std::nullopt;
 }
 
@@ -264,39 +226,66 @@ template std::optional<Status> Quantizer::set_row(const uint64_t*);
 void Quantizer::set_row_of_logits(const int32_t* logits) {
     const auto greatest = static_cast<uint32_t>(*std::max_element(logits, logits + num_symbols_));
     for (size_t i = 0; i < num_symbols_; ++i) {
-        scaled_[i] = exp2_of_minus(greatest - static_cast<uint32_t>(logits[i]));
+        const uint32_t weight = exp2_of_minus(greatest - static_cast<uint32_t>(logits[i]));
+        scaled_[i] = weight >> (kMaxScaledBits - scaled_bits_);
     }
-    deal(1u << kScaledBits);
 }
 
-void Quantizer::deal(uint32_t greatest) {
-    const uint64_t total = uint64_t{1} << precision_;
-    const uint64_t sum = fast_wide_sum(&scaled_[0], num_symbols_);
-    const auto multiplier = static_cast<uint32_t>(((total - num_symbols_) << kShareShift) / sum);
-    const uint32_t dealt = fast_deal(&scaled_[0], num_symbols_, multiplier, &frequencies_[0]);
-    if (dealt == total) return;
-    frequencies_[fast_first_equal(&scaled_[0], num_symbols_, greatest)] += static_cast<uint32_t>(total) - dealt;
+uint64_t Quantizer::multiplier(uint64_t sum) const {
+    return (((uint64_t{1} << precision_) - num_symbols_) << kSumBits) / sum;
+}
+
+uint32_t Quantizer::cumulative_of(size_t symbol, uint64_t sum_before, uint64_t multiplier) const {
+    if (symbol == num_symbols_) return 1u << precision_;
+    return static_cast<uint32_t>(symbol + (sum_before * multiplier >> kSumBits));
 }
 
 void Quantizer::cumulative(uint32_t* out) const {
-    accumulate(&frequencies_[0], num_symbols_, out);
+    const uint64_t m = multiplier(wide_sum(&scaled_[0], num_symbols_));
+    uint64_t before = 0;
+    for (size_t i = 0; i < num_symbols_; ++i) {
+        out[i] = static_cast<uint32_t>(i + (before * m >> kSumBits));
+        before += scaled_[i];
+    }
+    out[num_symbols_] = 1u << precision_;
 }
 
 Quantizer::Slot Quantizer::slot(size_t symbol) const {
-    return {fast_sum(&frequencies_[0], symbol), frequencies_[symbol]};
+    const uint64_t before = wide_sum(&scaled_[0], symbol);
+    const uint64_t m = multiplier(before + wide_sum(&scaled_[symbol], num_symbols_ - symbol));
+    const uint32_t begin = cumulative_of(symbol, before, m);
+    return {begin, cumulative_of(symbol + 1, before + scaled_[symbol], m) - begin};
 }
 
-size_t Quantizer::find(uint32_t quantile, Slot& slot) const {
+size_t Quantizer::find(uint32_t quantile, Slot& slot) {
+    block_sums(&scaled_[0], num_symbols_, kBlock, sums_.data());
+    uint64_t total = 0;
+    for (const uint64_t sum : sums_) total += sum;
+    const uint64_t m = multiplier(total);
     size_t symbol = 0;
-    uint32_t before = 0;
-    for (; symbol + kBlock <= num_symbols_; symbol += kBlock) {
-        const uint32_t sum = fast_sum(&frequencies_[0] + symbol, kBlock);
-        if (quantile - before < sum) break;
-        before += sum;
+    uint64_t before = 0;
+    // By blocks as long as one ends at or before the quantile, then by smaller ones, then by symbols.
+    const auto skip = [&](const uint64_t* sums, size_t block, size_t end) {
+        for (; symbol + block < end; symbol += block) {
+            const uint64_t after = before + *sums++;
+            if (cumulative_of(symbol + block, after, m) > quantile) break;
+            before = after;
+        }
+    };
+    skip(sums_.data(), kBlock, num_symbols_);
+    const size_t end = std::min(symbol + kBlock, num_symbols_);
+    uint64_t small_sums[kBlock / kSmallBlock];
+    block_sums(&scaled_[symbol], end - symbol, kSmallBlock, small_sums);
+    skip(small_sums, kSmallBlock, end);
+    for (uint32_t begin = cumulative_of(symbol, before, m);; ++symbol) {
+        before += scaled_[symbol];
+        const uint32_t next = cumulative_of(symbol + 1, before, m);
+        if (next > quantile) {
+            slot = {begin, next - begin};
+            return symbol;
+        }
+        begin = next;
     }
-    while (quantile - before >= frequencies_[symbol]) before += frequencies_[symbol++];
-    slot = {before, frequencies_[symbol]};
-    return symbol;
 }
 
 }  // namespace fastcompress::arithmetic

@@ -1,16 +1,17 @@
 // From weights to frequencies the range coder can use: at least 1 each, 2^P in all, by integer arithmetic with stated rounding.
 //
-// For V weights, of which the greatest is not zero:
-//   1. w'_i = floor(w_i 2^s), with the s (of either sign) that brings the greatest into [2^30, 2^31);
-//   2. m = floor((2^P - V) 2^37 / sum of w'), and f_i = 1 + floor(w'_i m / 2^37);
-//   3. what is missing from 2^P (less than V + 1) goes to the first of the greatest.
+// For V weights, of which the greatest is not zero, with b = min(30, 38 - ceil(log2 V)):
+//   1. w'_i = floor(w_i 2^s), with the s (of either sign) that brings the greatest into [2^b, 2^(b + 1));
+//   2. W_i is the sum of those before i, W that of all, m = floor((2^P - V) 2^39 / W);
+//   3. the cumulative frequency of i is i + floor(W_i m / 2^39), and at the end 2^P.
 // Every step is exact for integers below 2^64 and for floats alike: scaling a float by a power of two loses nothing that
 // step 1 keeps. So a table depends on the weights alone, and integers and floats of equal value give equal tables.
 //
-// Rounding: 2^P - V shares are dealt out in proportion, each rounded down with an error below 1 + 2^-6; see FORMAT.md.
+// One symbol's part needs two sums and two products, not V of them: which makes a row of 256 floats cheap to code with.
 //
-// Kernels are plain loops that compilers turn into vector code, compiled for AVX2 and AVX-512, too (common/targets.h); a row of 256
-// floats takes some 50 ns with AVX-512.
+// Kernels are plain loops that compilers turn into vector code, compiled for AVX2 and AVX-512, too (common/targets.h).
+//
+// Tried and dropped: frequencies by a product each, what is missing from 2^P given to the greatest (half as fast).
 #pragma once
 
 #include <cstddef>
@@ -41,8 +42,7 @@ Result<unsigned> check_cumulative(std::span<const uint32_t> cumulative);
 class Quantizer {
   public:
     // check_table_size() has passed.
-    Quantizer(size_t num_symbols, unsigned precision)
-        : num_symbols_(num_symbols), precision_(precision), scaled_(num_symbols), frequencies_(num_symbols) {}
+    Quantizer(size_t num_symbols, unsigned precision);
 
     size_t num_symbols() const { return num_symbols_; }
     unsigned precision() const { return precision_; }
@@ -62,15 +62,17 @@ class Quantizer {
     };
     Slot slot(size_t symbol) const;
     // The symbol whose part of [0, 2^P) holds the quantile.
-    size_t find(uint32_t quantile, Slot& slot) const;
+    size_t find(uint32_t quantile, Slot& slot);
 
   private:
-    void deal(uint32_t greatest);  // of scaled_
+    uint64_t multiplier(uint64_t sum) const;
+    uint32_t cumulative_of(size_t symbol, uint64_t sum_before, uint64_t multiplier) const;
 
     size_t num_symbols_;
     unsigned precision_;
-    HugeArray<uint32_t> scaled_;       // w'
-    HugeArray<uint32_t> frequencies_;  // f
+    int scaled_bits_;             // the greatest scaled weight is in [2^this, 2^(this + 1))
+    HugeArray<uint32_t> scaled_;  // w'
+    std::vector<uint64_t> sums_;  // of blocks of them, for find()
 };
 
 }  // namespace fastcompress::arithmetic

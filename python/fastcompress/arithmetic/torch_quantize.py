@@ -12,8 +12,8 @@ import torch
 from fastcompress._core import arithmetic as _core
 from fastcompress.errors import ConfigError, DataError
 
-_SCALED_BITS = 30  # the greatest scaled weight is in [2**30, 2**31)
-_SHARE_SHIFT = 37
+_MAX_SCALED_BITS = 30
+_SUM_BITS = 39  # of the sum of scaled weights
 
 
 def quantize_tensor(weights: torch.Tensor, precision: int | None = None) -> torch.Tensor:
@@ -25,7 +25,7 @@ def quantize_tensor(weights: torch.Tensor, precision: int | None = None) -> torc
         raise TypeError(f"weights must be integers or floats, not {weights.dtype}")
     else:
         scaled = _scaled_integers(weights.to(torch.int64))
-    return _deal(scaled, precision)
+    return _share(scaled, precision)
 
 
 def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -> torch.Tensor:
@@ -46,7 +46,8 @@ def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -
     coarse, fine = (torch.tensor(table.tolist(), device=logits.device) for table in _core.exp2_tables())
     product = coarse[(below >> 8) & 0xFF] * fine[below & 0xFF]
     whole = (below >> 16).clamp_max(31)
-    return _deal(torch.where(whole > _SCALED_BITS, 0, product >> (32 + whole).clamp_max(62)), precision)
+    scaled = torch.where(whole > _MAX_SCALED_BITS, 0, product >> (32 + whole).clamp_max(62))
+    return _share(scaled >> (_MAX_SCALED_BITS - _scaled_bits(scaled)), precision)
 
 
 def _checked_precision(weights: torch.Tensor, precision: int | None) -> int:
@@ -56,13 +57,13 @@ def _checked_precision(weights: torch.Tensor, precision: int | None) -> int:
 
 
 def _scaled_integers(weights: torch.Tensor) -> torch.Tensor:
-    """floor(w 2**s) with the greatest of each row in [2**30, 2**31): int64."""
+    """floor(w 2**s) as FORMAT.md says: int64."""
     greatest = weights.amax(-1, keepdim=True)
     _check(weights >= 0, greatest > 0)
     # The place of the highest bit, from the exponent of the float; rounding up may make it one too many.
     exponent = torch.frexp(greatest.to(torch.float64)).exponent.to(torch.int64) - 1
     exponent = exponent - ((greatest >> exponent.clamp_max(62)) == 0).to(torch.int64)
-    shift = _SCALED_BITS - exponent
+    shift = _scaled_bits(weights) - exponent
     return torch.where(shift >= 0, weights << shift.clamp_min(0), weights >> (-shift).clamp_min(0))
 
 
@@ -79,7 +80,7 @@ def _scaled_floats(weights: torch.Tensor) -> torch.Tensor:
     top_mantissa = mantissa.gather(-1, weights.argmax(-1, keepdim=True))
     # A subnormal greatest weight has fewer than 53 bits.
     num_bits = torch.frexp(top_mantissa.to(torch.float64)).exponent.to(torch.int64)
-    shift = exponent - top + (_SCALED_BITS + 1) - num_bits  # so many places up
+    shift = exponent - top + (_scaled_bits(weights) + 1) - num_bits  # so many places up
     return torch.where(shift >= 0, mantissa << shift.clamp(0, 62), mantissa >> (-shift).clamp(0, 62))
 
 
@@ -91,14 +92,17 @@ def _check(are_good: torch.Tensor, some_positive: torch.Tensor) -> None:
         raise DataError("all weights of a row are zero; at least one must be positive")
 
 
-def _deal(scaled: torch.Tensor, precision: int) -> torch.Tensor:
-    """Cumulative frequencies of scaled weights, int64[..., V] below 2**31."""
+def _share(scaled: torch.Tensor, precision: int) -> torch.Tensor:
+    """Cumulative frequencies of scaled weights, int64[..., V]."""
     num_symbols = scaled.shape[-1]
-    multiplier = ((2**precision - num_symbols) << _SHARE_SHIFT) // scaled.sum(-1, keepdim=True)
-    frequencies = ((scaled * multiplier) >> _SHARE_SHIFT) + 1
-    is_greatest = scaled == scaled.amax(-1, keepdim=True)
-    is_first = is_greatest & (is_greatest.to(torch.int32).cumsum(-1) == 1)
-    frequencies += torch.where(is_first, 2**precision - frequencies.sum(-1, keepdim=True), 0)
-    tables = torch.zeros((*scaled.shape[:-1], num_symbols + 1), dtype=torch.int32, device=scaled.device)
-    tables[..., 1:] = frequencies.cumsum(-1)
+    after = scaled.cumsum(-1)
+    multiplier = ((2**precision - num_symbols) << _SUM_BITS) // after[..., -1:]
+    borders = torch.arange(num_symbols, device=scaled.device) + (((after - scaled) * multiplier) >> _SUM_BITS)
+    tables = torch.full((*scaled.shape[:-1], num_symbols + 1), 2**precision, dtype=torch.int32, device=scaled.device)
+    tables[..., :-1] = borders
     return tables
+
+
+def _scaled_bits(weights: torch.Tensor) -> int:
+    """The greatest scaled weight is in [2**this, 2**(this + 1))."""
+    return min(_MAX_SCALED_BITS, _SUM_BITS - 1 - (weights.shape[-1] - 1).bit_length())

@@ -45,12 +45,12 @@ struct Learned {
     int32_t final_weights[256][kNumMixers];  // in units of 2^-16
     RefinementRow rows1[1 << kLog2Rows1];
     RefinementRow rows2[1 << kLog2Rows2];
-    uint64_t num_bits;
+    uint64_t num_bytes;  // learned from
 
     void clear();
     int rate() const {
-        return kLastRate +
-               (kFirstRate - kLastRate) * 16 / (16 + static_cast<int>(std::min(num_bits >> 14, uint64_t{1} << 16)));
+        const auto parts = static_cast<int>(std::min(num_bytes / 2048, uint64_t{1} << 16));
+        return kLastRate + (kFirstRate - kLastRate) * 16 / (16 + parts);
     }
 };
 
@@ -115,6 +115,10 @@ FASTCOMPRESS_INLINED uint32_t predict(const Learned& learned, const SlotPointers
                                       uint32_t partial, uint32_t node, MatchInput match, Prediction& to) {
     to.partial = partial;
     to.match = match;
+    to.row1 = refinement_row(last & 0xff, partial, kLog2Rows1);
+    to.row2 = refinement_row(last & 0xffff, partial, kLog2Rows2);
+    learned.rows1[to.row1].ask();
+    learned.rows2[to.row2].ask();
     uint32_t num_seen = 0;  // of the orders 1 to 6
     for (int i = 0; i < kNumContexts; ++i) {
         const uint8_t state = slots[i][node];
@@ -122,7 +126,7 @@ FASTCOMPRESS_INLINED uint32_t predict(const Learned& learned, const SlotPointers
         const uint32_t p = learned.by_history[i][state].p12();
         to.inputs[i] = static_cast<int16_t>(stretch(p));
         to.inputs[kNumContexts + i] = static_cast<int16_t>(static_cast<int>(p) - 2048);
-        num_seen += i >= 1 && i <= kMaxOrder && state != 0 ? 1 : 0;
+        num_seen += i >= 1 && i < kNumOrders && state != 0 ? 1 : 0;
     }
     const uint32_t match_p = match.bucket == 0 ? 2048 : learned.by_match[match.bucket][match.bit].p12();
     to.inputs[kMatchInput] = static_cast<int16_t>(stretch(match_p));
@@ -130,19 +134,16 @@ FASTCOMPRESS_INLINED uint32_t predict(const Learned& learned, const SlotPointers
     to.inputs[kConstantInput] = kLogitOne;
     mix_inputs(learned, last, num_seen, to);
 
-    to.row1 = refinement_row(last & 0xff, partial, kLog2Rows1);
-    to.row2 = refinement_row(last & 0xffff, partial, kLog2Rows2);
     const uint32_t p1 = learned.rows1[to.row1].refine(to.final_sum, to.nearest1);
     const uint32_t p2 = learned.rows2[to.row2].refine(to.final_sum, to.nearest2);
     return std::clamp((2 * to.final_probability + p1 + p2 + 2) / 4, 1u, 65535u);
 }
 
 // Learns from the bit that came after a prediction, except for the histories.
-FASTCOMPRESS_INLINED void learn(Learned& learned, const Prediction& from, bool bit) {
+FASTCOMPRESS_INLINED void learn(Learned& learned, const Prediction& from, int rate, bool bit) {
     const int target = bit ? 65536 : 0;
     const int final_error = target - (bit ? 1 : 0) - static_cast<int>(from.final_probability);
     int32_t* const final_weights = learned.final_weights[from.partial];
-    const int rate = learned.rate();
     for (int k = 0; k < kNumMixers; ++k) {
         const int32_t step = (from.sums[k] * final_error) >> kFinalShift;
         final_weights[k] = std::clamp(final_weights[k] + step, -kMaxFinalWeight, kMaxFinalWeight);
@@ -153,7 +154,6 @@ FASTCOMPRESS_INLINED void learn(Learned& learned, const Prediction& from, bool b
     if (from.match.bucket > 0) learned.by_match[from.match.bucket][from.match.bit].update(bit, kMatchLimit);
     learned.rows1[from.row1].learn(from.nearest1, bit);
     learned.rows2[from.row2].learn(from.nearest2, bit);
-    ++learned.num_bits;
 }
 
 }  // namespace fastcompress::arithmetic

@@ -40,7 +40,7 @@ void Learned::clear() {
     for (auto& row : final_weights) std::fill(std::begin(row), std::end(row), 65536 / kNumMixers);
     for (RefinementRow& row : rows1) row.clear();
     for (RefinementRow& row : rows2) row.clear();
-    num_bits = 0;
+    num_bytes = 0;
 }
 
 ByteModel::ByteModel(const MixerParams& settings)
@@ -72,7 +72,7 @@ bool ContextMixer::is_frozen() const {
     return model_->is_frozen;
 }
 uint64_t ContextMixer::num_bytes() const {
-    return model_->learned().num_bits / 8;
+    return model_->learned().num_bytes;
 }
 
 void ContextMixer::update(Bytes data) {

@@ -10,9 +10,10 @@
 
 namespace fastcompress::arithmetic {
 
-inline constexpr int kNumContexts = 12;
-// The contexts 1 to kMaxOrder are the last 1 to 6 bytes.
-inline constexpr int kMaxOrder = 6;
+inline constexpr int kNumContexts = 10;
+// The first contexts are the last so many bytes.
+inline constexpr int kNumOrders = 6;
+inline constexpr uint32_t kOrders[kNumOrders] = {0, 1, 2, 3, 4, 6};
 
 // Where in a document one is. Small, cheap to copy and to reset.
 struct Cursor {
@@ -37,14 +38,14 @@ struct Cursor {
     }
 
     void context_keys(uint64_t (&keys)[kNumContexts]) const {
-        for (uint32_t order = 0; order <= kMaxOrder; ++order) {
-            keys[order] = key(order, last & ((uint64_t{1} << (8 * order)) - 1), known(order));
+        for (uint32_t i = 0; i < kNumOrders; ++i) {
+            const uint32_t order = kOrders[i];
+            keys[i] = key(i, last & ((uint64_t{1} << (8 * order)) - 1), known(order));
         }
-        keys[7] = key(7, word, is_cut ? 1 : 0);
-        keys[8] = key(8, uint64_t{previous_word} << 32 | word, is_cut ? 1 : 0);
-        keys[9] = key(9, last & 0xff00, known(2));
-        keys[10] = key(10, last & 0xf0f0f0f0f0ff, known(6));
-        keys[11] = key(11, last & 0xff000000, known(4));
+        keys[6] = key(6, word, is_cut ? 1 : 0);
+        keys[7] = key(7, uint64_t{previous_word} << 32 | word, is_cut ? 1 : 0);
+        keys[8] = key(8, last & 0xff00, known(2));
+        keys[9] = key(9, last & 0xff000000, known(4));
     }
 
   private:

@@ -13,7 +13,7 @@
 namespace fastcompress::arithmetic {
 
 // At most 32: then 32 * 2047 * 2^15 < 2^31, and no sum overflows.
-inline constexpr int kNumInputs = 32;
+inline constexpr int kNumInputs = 24;
 inline constexpr int32_t kMaxWeight = 1 << 30;  // one, in units of 2^-30
 
 using MixerWeights = int32_t[kNumInputs];

@@ -41,10 +41,19 @@ FASTCOMPRESS_INLINED void hash_slots(const HistoryTable& histories, const uint64
     }
 }
 
+// The slots of either second nibble, when the last bit of the first is not known yet: `partial` is 8 to 15.
+FASTCOMPRESS_INLINED void ask_both(const HistoryTable& histories, const uint64_t (&keys)[kNumContexts],
+                                   uint32_t partial) {
+    for (int i = 0; i < kNumContexts; ++i) {
+        histories.ask(HistoryTable::hash(keys[i] + 2 * partial));
+        histories.ask(HistoryTable::hash(keys[i] + 2 * partial + 1));
+    }
+}
+
 // One nibble: `partial` before it is 1, or 16 to 31. `code` maps a probability of a one to the bit that comes.
 template <bool kLearns, class Code>
-FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, const SlotHashes& hashes,
-                                          uint32_t partial, const Code& code) {
+FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, const uint64_t (&keys)[kNumContexts],
+                                          const SlotHashes& hashes, uint32_t partial, const Code& code) {
     uint8_t* writable[kNumContexts];
     SlotPointers slots;
     for (int i = 0; i < kNumContexts; ++i) {
@@ -57,13 +66,15 @@ FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, 
     const uint32_t length = kLearns && model.match ? model.match->length() : 0;
     const uint32_t expected = length > 0 ? model.match->expected() : 0;
     Learned& learned = model.learned();
+    const int rate = learned.rate();
     uint32_t node = 0;
     for (int i = 0; i < 4; ++i) {
+        if (partial >= 8 && partial < 16) ask_both(model.histories, keys, partial);
         Prediction prediction;
         const MatchInput match = match_input(length, expected, partial);
         const bool bit = code(predict(learned, slots, place.cursor.last, partial, node, match, prediction));
         if constexpr (kLearns) {
-            learn(learned, prediction, bit);
+            learn(learned, prediction, rate, bit);
             for (int k = 0; k < kNumContexts; ++k) {
                 writable[k][node] = kBitHistories.next[prediction.states[k]][bit ? 1 : 0];
             }
@@ -87,12 +98,13 @@ FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, Place& place, size_t num_
         if (kLearns && model.match) model.match->find();
         int shift = 8;
         const auto code_bit = [&](uint32_t p1) { return code(position, --shift, p1); };
-        uint32_t partial = code_nibble<kLearns>(model, place, hashes, 1, code_bit);
+        uint32_t partial = code_nibble<kLearns>(model, place, keys, hashes, 1, code_bit);
         hash_slots(model.histories, keys, partial, hashes);
-        partial = code_nibble<kLearns>(model, place, hashes, partial, code_bit);
+        partial = code_nibble<kLearns>(model, place, keys, hashes, partial, code_bit);
         const auto byte = static_cast<uint8_t>(partial);
         place.cursor.append(byte);
         ++place.in_window;
+        if constexpr (kLearns) ++model.learned().num_bytes;
         if (kLearns && model.match) model.match->append(byte, place.cursor.last, place.cursor.num_known);
         if (!end_byte(position, byte)) return;
     }

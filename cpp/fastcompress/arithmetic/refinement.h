@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "fastcompress/arithmetic/logistic.h"
+#include "fastcompress/common/prefetch.h"
 
 namespace fastcompress::arithmetic {
 
@@ -21,6 +22,10 @@ struct RefinementRow {
             const int logit = (i - kRefinementPoints / 2) * kRefinementStep;
             points[i] = static_cast<uint16_t>(squash(std::clamp(logit, -kMaxLogit, kMaxLogit)));
         }
+    }
+    [[gnu::always_inline]] void ask() const {
+        prefetch(points);
+        prefetch(points + kRefinementPoints - 1);
     }
     // Of a sum of logits; `nearest` is the point to learn from the bit afterwards.
     uint32_t refine(int sum, uint32_t& nearest) const {

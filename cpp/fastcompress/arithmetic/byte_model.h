@@ -35,7 +35,8 @@ inline constexpr int32_t kMaxFinalWeight = 1 << 20;  // 16, in units of 2^-16
 // Inputs: logits of the contexts, their probabilities less a half, the same two of the match, and a constant.
 inline constexpr int kMatchInput = 2 * kNumContexts;
 inline constexpr int kConstantInput = kMatchInput + 2;
-static_assert(kConstantInput < kNumInputs);
+inline constexpr int kNumUsedInputs = kConstantInput + 1;  // the others are zero
+static_assert(kNumUsedInputs <= kNumInputs);
 
 // All that is learned except the histories.
 struct Learned {

@@ -82,6 +82,7 @@ void ContextMixer::update(Bytes data) {
 void ContextMixer::reset() {
     model_->place = Place();
     if (model_->match) model_->match->forget();
+    model_->records = RecordModel();
 }
 
 void ContextMixer::freeze() {

@@ -15,6 +15,15 @@ inline constexpr int kNumContexts = 10;
 inline constexpr int kNumOrders = 6;
 inline constexpr uint32_t kOrders[kNumOrders] = {0, 1, 2, 3, 4, 6};
 
+// The bytes around the next one in a table, if the bytes are one.
+struct Record {
+    uint32_t length = 0;  // of a record, in bytes; 0: there are none
+    uint32_t column = 0;  // of the next byte
+    uint8_t above = 0;    // the byte one record before the next
+    uint8_t after = 0;    // the one after that
+    uint8_t above2 = 0;   // the one two records before the next
+};
+
 // Where in a document one is. Small, cheap to copy and to reset.
 struct Cursor {
     uint64_t last = 0;           // the last eight bytes, the very last lowest; zeros from before the start
@@ -37,18 +46,26 @@ struct Cursor {
         }
     }
 
-    void context_keys(uint64_t (&keys)[kNumContexts]) const {
+    void context_keys(const Record& record, uint64_t (&keys)[kNumContexts]) const {
         for (uint32_t i = 0; i < kNumOrders; ++i) {
             const uint32_t order = kOrders[i];
             keys[i] = key(i, last & ((uint64_t{1} << (8 * order)) - 1), known(order));
         }
         keys[6] = key(6, word, is_cut ? 1 : 0);
         keys[7] = key(7, uint64_t{previous_word} << 32 | word, is_cut ? 1 : 0);
-        keys[8] = key(8, last & 0xff00, known(2));
-        keys[9] = key(9, last & 0xff000000, known(4));
+        if (record.length == 0) {
+            keys[8] = key(8, last & 0xff00, known(2));
+            keys[9] = key(9, last & 0xff000000, known(4));
+        } else {
+            const uint64_t table = record.above | uint64_t{record.length} << 40;
+            keys[8] = key(8, table | uint64_t{record.after} << 8 | (last & 0xff) << 16, kInTable);
+            keys[9] = key(9, table | uint64_t{record.above2} << 8 | uint64_t{record.column} << 16, kInTable);
+        }
     }
 
   private:
+    static constexpr uint32_t kInTable = 15;  // a variant of its own
+
     uint32_t known(uint32_t num_wanted) const { return std::min(num_known, num_wanted); }
 
     // `variant`: how much of the context there is, 0 to 15.

@@ -61,6 +61,10 @@ class MatchModel {
     uint32_t length() const { return length_; }
     uint8_t expected() const { return bytes_[pointer_ & mask_]; }
 
+    uint32_t position() const { return position_; }
+    // `distance` bytes before the next: 1 is the last.
+    uint8_t before(uint32_t distance) const { return bytes_[(position_ - distance) & mask_]; }
+
   private:
     unsigned shift_;
     uint32_t mask_;

@@ -91,7 +91,7 @@ void next_byte(const ByteModel& model, const Place& place, unsigned precision, s
     Place here = place;
     if (model.params.window > 0 && here.in_window == model.params.window) here = Place();
     uint64_t keys[kNumContexts];
-    here.cursor.context_keys(keys);
+    here.cursor.context_keys({}, keys);
     uint32_t totals[512];  // of all bytes that begin with these bits, by their `partial`
     totals[1] = uint32_t{1} << precision;
     SlotPointers slots;

@@ -5,6 +5,7 @@
 
 #include "fastcompress/arithmetic/byte_model.h"
 #include "fastcompress/arithmetic/context_mixer.h"
+#include "fastcompress/arithmetic/record_model.h"
 
 namespace fastcompress::arithmetic {
 
@@ -25,8 +26,15 @@ class ByteModel {
     HistoryTable histories;
     HugeArray<Learned> learned_memory;
     std::optional<MatchModel> match;
+    RecordModel records;  // used if `match` is
     Place place;
 
+    Record record() const {
+        const uint32_t length = match ? records.length() : 0;
+        if (length == 0) return {};
+        return {length, match->position() % length, match->before(length), match->before(length - 1),
+                match->before(2 * length)};
+    }
     Learned& learned() const { return learned_memory[0]; }
 };
 
@@ -93,7 +101,7 @@ FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, Place& place, size_t num_
     SlotHashes hashes;
     for (size_t position = 0; position < num_bytes; ++position) {
         if (model.params.window > 0 && place.in_window == model.params.window) place = Place();
-        place.cursor.context_keys(keys);
+        place.cursor.context_keys(kLearns ? model.record() : Record(), keys);
         hash_slots(model.histories, keys, 1, hashes);
         if (kLearns && model.match) model.match->find();
         int shift = 8;
@@ -105,7 +113,10 @@ FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, Place& place, size_t num_
         place.cursor.append(byte);
         ++place.in_window;
         if constexpr (kLearns) ++model.learned().num_bytes;
-        if (kLearns && model.match) model.match->append(byte, place.cursor.last, place.cursor.num_known);
+        if (kLearns && model.match) {
+            model.match->append(byte, place.cursor.last, place.cursor.num_known);
+            model.records.append(place.cursor.last, place.cursor.num_known, model.match->position());
+        }
         if (!end_byte(position, byte)) return;
     }
 }

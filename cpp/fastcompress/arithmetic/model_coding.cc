@@ -1,0 +1,115 @@
+#include "fastcompress/arithmetic/model_coding.h"
+
+#include "fastcompress/arithmetic/model_state.h"
+
+namespace fastcompress::arithmetic {
+namespace {
+
+template <bool kLearns>
+FASTCOMPRESS_INLINED void encode_loop(ByteModel& model, Place& place, Bytes data, RangeEncoder& encoder) {
+    const auto code = [&](size_t position, int shift, uint32_t p1) {
+        const bool bit = (data[position] >> shift & 1) != 0;
+        encoder.encode_bit(bit, p1);
+        return bit;
+    };
+    code_bytes<kLearns>(model, place, data.size(), code, [](size_t, uint8_t) { return true; });
+}
+
+template <bool kLearns>
+FASTCOMPRESS_INLINED void decode_loop(ByteModel& model, Place& place, RangeDecoder& decoder, std::span<uint8_t> out) {
+    const auto code = [&](size_t, int, uint32_t p1) { return decoder.decode_bit(p1); };
+    code_bytes<kLearns>(model, place, out.size(), code, [&](size_t position, uint8_t byte) {
+        out[position] = byte;
+        return position % kBytesBetweenChecks != 0 || decoder.ok();
+    });
+}
+
+FASTCOMPRESS_INLINED void learn_loop(ByteModel& model, Bytes data) {
+    const auto code = [&](size_t position, int shift, uint32_t) { return (data[position] >> shift & 1) != 0; };
+    code_bytes<true>(model, model.place, data.size(), code, [](size_t, uint8_t) { return true; });
+}
+
+#if defined(FASTCOMPRESS_AVX2)
+FASTCOMPRESS_AVX2 void encode_avx2(ByteModel& model, Place& place, Bytes data, RangeEncoder& encoder) {
+    model.is_frozen ? encode_loop<false>(model, place, data, encoder) : encode_loop<true>(model, place, data, encoder);
+}
+FASTCOMPRESS_AVX2 void decode_avx2(ByteModel& model, Place& place, RangeDecoder& decoder, std::span<uint8_t> out) {
+    model.is_frozen ? decode_loop<false>(model, place, decoder, out) : decode_loop<true>(model, place, decoder, out);
+}
+FASTCOMPRESS_AVX2 void learn_avx2(ByteModel& model, Bytes data) {
+    learn_loop(model, data);
+}
+#endif
+
+void encode_plain(ByteModel& model, Place& place, Bytes data, RangeEncoder& encoder) {
+    model.is_frozen ? encode_loop<false>(model, place, data, encoder) : encode_loop<true>(model, place, data, encoder);
+}
+void decode_plain(ByteModel& model, Place& place, RangeDecoder& decoder, std::span<uint8_t> out) {
+    model.is_frozen ? decode_loop<false>(model, place, decoder, out) : decode_loop<true>(model, place, decoder, out);
+}
+void learn_plain(ByteModel& model, Bytes data) {
+    learn_loop(model, data);
+}
+
+}  // namespace
+
+void encode_bytes(ByteModel& model, Place& place, Bytes data, RangeEncoder& encoder) {
+#if defined(FASTCOMPRESS_AVX2)
+    if (has_avx2()) return encode_avx2(model, place, data, encoder);
+#endif
+    encode_plain(model, place, data, encoder);
+}
+
+std::optional<Status> decode_bytes(ByteModel& model, Place& place, RangeDecoder& decoder, std::span<uint8_t> out) {
+#if defined(FASTCOMPRESS_AVX2)
+    has_avx2() ? decode_avx2(model, place, decoder, out) : decode_plain(model, place, decoder, out);
+#else
+    decode_plain(model, place, decoder, out);
+#endif
+    if (!decoder.ok()) return malformed("a message that no context mixer wrote: it ends too early or is damaged");
+    return std::nullopt;
+}
+
+void learn_bytes(ByteModel& model, Bytes data) {
+#if defined(FASTCOMPRESS_AVX2)
+    if (has_avx2()) return learn_avx2(model, data);
+#endif
+    learn_plain(model, data);
+}
+
+Place place_after(const ByteModel& model, Bytes context) {
+    Place place;
+    for (const uint8_t byte : context) {
+        if (model.params.window > 0 && place.in_window == model.params.window) place = Place();
+        place.cursor.append(byte);
+        ++place.in_window;
+    }
+    return place;
+}
+
+void next_byte(const ByteModel& model, const Place& place, unsigned precision, std::span<uint32_t, 256> frequencies) {
+    Place here = place;
+    if (model.params.window > 0 && here.in_window == model.params.window) here = Place();
+    uint64_t keys[kNumContexts];
+    here.cursor.context_keys({}, keys);
+    uint32_t totals[512];  // of all bytes that begin with these bits, by their `partial`
+    totals[1] = uint32_t{1} << precision;
+    SlotPointers slots;
+    for (uint32_t partial = 1; partial < 256; ++partial) {
+        const auto depth = static_cast<uint32_t>(std::bit_width(partial)) - 1;
+        const bool is_second = depth >= 4;
+        const uint32_t node = is_second ? (partial & ((1u << (depth - 4)) - 1)) + (1u << (depth - 4)) - 1 : partial - 1;
+        const uint32_t root = is_second ? partial >> (depth - 4) : 1;
+        for (int i = 0; i < kNumContexts; ++i) slots[i] = model.histories.find(HistoryTable::hash(keys[i] + root));
+        Prediction prediction;
+        const uint32_t p1 = predict(model.learned(), slots, here.cursor.last, partial, node, {}, prediction);
+        const uint32_t total = totals[partial];
+        const uint32_t num_leaves = 128u >> depth;  // bytes on each side, one each at least
+        const auto ones = static_cast<uint32_t>(uint64_t{total} * p1 >> 16);
+        totals[2 * partial + 1] = std::clamp(ones, num_leaves, total - num_leaves);
+        totals[2 * partial] = total - totals[2 * partial + 1];
+    }
+    for (size_t byte = 0; byte < 256; ++byte) frequencies[byte] = totals[256 + byte];
+}
+
+}  // namespace fastcompress::arithmetic

@@ -132,4 +132,31 @@ void ContextMixer::distribution(Bytes context, unsigned precision, std::span<uin
     next_byte(*model_, place_after(*model_, context), precision, frequencies);
 }
 
+// A frozen model is only read.
+FrozenReader::FrozenReader(const ContextMixer& frozen)
+    : model_(frozen.model_.get()), place_(std::make_unique<Place>()) {}
+FrozenReader::FrozenReader(const FrozenReader& other)
+    : model_(other.model_), place_(std::make_unique<Place>(*other.place_)) {}
+FrozenReader& FrozenReader::operator=(const FrozenReader& other) {
+    model_ = other.model_;
+    *place_ = *other.place_;
+    return *this;
+}
+FrozenReader::~FrozenReader() = default;
+
+void FrozenReader::encode(uint8_t byte, RangeEncoder& encoder) {
+    encode_bytes(*model_, *place_, {&byte, 1}, encoder);
+}
+
+uint8_t FrozenReader::decode(RangeDecoder& decoder) {
+    uint8_t byte = 0;
+    decode_bytes(*model_, *place_, decoder, {&byte, 1});  // whoever decodes asks the decoder whether it is well
+    return byte;
+}
+
+void FrozenReader::skip(uint8_t byte) {
+    place_->cursor.append(byte);
+    ++place_->in_window;
+}
+
 }  // namespace fastcompress::arithmetic

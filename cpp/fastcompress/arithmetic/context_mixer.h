@@ -31,6 +31,7 @@ struct MixerParams {
 std::optional<Status> check(const MixerParams& params);
 
 class ByteModel;
+struct Place;
 
 // A copy has learned what the original has, costs O(table), and stands at the start of a document, its match model empty: as one
 // read from the file of the original. Const functions of one object may run in several threads at once.
@@ -76,7 +77,27 @@ class ContextMixer {
     Sha256Digest fingerprint() const;
 
   private:
+    friend class FrozenReader;
     std::unique_ptr<ByteModel> model_;
+};
+
+// Reads one document, or window, with a frozen mixer, a byte at a time: small, cheap to begin anew and to copy, so that bytes can be
+// tried and taken back. The mixer must outlive it; any number may read at once.
+class FrozenReader {
+  public:
+    explicit FrozenReader(const ContextMixer& frozen);
+    FrozenReader(const FrozenReader& other);
+    FrozenReader& operator=(const FrozenReader& other);
+    ~FrozenReader();
+
+    void encode(uint8_t byte, RangeEncoder& encoder);
+    uint8_t decode(RangeDecoder& decoder);
+    // Goes on as if the byte had been coded.
+    void skip(uint8_t byte);
+
+  private:
+    ByteModel* model_;
+    std::unique_ptr<Place> place_;
 };
 
 }  // namespace fastcompress::arithmetic

@@ -57,6 +57,19 @@ bool RangeEncoder::restore(const Snapshot& snapshot) {
     return true;
 }
 
+bool RangeDecoder::is_settled_by(uint64_t num_bits, Bytes message) const {
+    const uint64_t num_read = static_cast<uint64_t>(next_ - begin_) + num_missing_;
+    if (num_bits >= 8 * num_read) return true;
+    const uint64_t num_unknown = 8 * num_read - num_bits;
+    if (num_unknown >= 64) return false;
+    uint64_t last = 0;
+    for (uint64_t i = num_read - 8; i < num_read; ++i) last = last << 8 | (i < message.size() ? message[i] : 0);
+    const uint64_t span = uint64_t{1} << num_unknown;
+    const uint64_t unknown = last & (span - 1);
+    // From code_ - unknown, where all of them are zeros, to that and span - 1.
+    return code_ >= unknown && span <= range_ && code_ - unknown <= range_ - span;
+}
+
 uint32_t RangeDecoder::read_last_word() {
     uint32_t word = 0;
     for (int i = 0; i < 4; ++i) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -49,6 +50,9 @@ class RangeEncoder {
     // How many bits the message takes if it ends here: a number of so many bits, followed by zeros without end, lies in the
     // interval, and none of fewer bits does.
     uint64_t bits_if_closed() const { return 8 * num_bytes() + close().num_bits; }
+
+    // How small the interval is, up to one bit: it holds a number of so many bits. Both sides know this: RangeDecoder::bits_used().
+    uint64_t bits_used() const { return 8 * num_bytes() + 65 - static_cast<uint64_t>(std::bit_width(range_)); }
 
     // Ends the message: its bits_if_closed() bits, the last byte filled up with zeros. Big-endian, so that messages sort as
     // their numbers do. The encoder is then as new.
@@ -111,7 +115,8 @@ class RangeEncoder {
 class RangeDecoder {
   public:
     // `message` must outlive it.
-    explicit RangeDecoder(Bytes message) : next_(message.data()), end_(message.data() + message.size()) {
+    explicit RangeDecoder(Bytes message)
+        : begin_(message.data()), next_(message.data()), end_(message.data() + message.size()) {
         code_ = uint64_t{read_word()} << 32;
         code_ |= read_word();
     }
@@ -149,11 +154,22 @@ class RangeDecoder {
     // are. (Anything may have been decoded before.) Whoever decodes many symbols asks now and then; until then zeros are read.
     bool ok() const { return !is_impossible_ && num_missing_ <= 8; }
 
+    // What RangeEncoder::bits_used() was after the same symbols.
+    uint64_t bits_used() const {
+        const uint64_t num_read = num_read_before_ + static_cast<uint64_t>(next_ - begin_) + num_missing_;
+        return 8 * num_read + 1 - static_cast<uint64_t>(std::bit_width(range_));
+    }
+
+    // Whether the first num_bits bits of the message, which is given whole, are enough to know what has been decoded so far:
+    // whatever follows them, the number stays in the interval.
+    bool is_settled_by(uint64_t num_bits, Bytes message) const;
+
     // For messages that come piece by piece: what has not been read yet, and where it is (with more behind it) from now on. A
     // symbol reads at most four bytes.
     Bytes unread() const { return {next_, end_}; }
     void set_unread(Bytes unread) {
-        next_ = unread.data();
+        num_read_before_ += static_cast<uint64_t>(next_ - begin_);
+        begin_ = next_ = unread.data();
         end_ = next_ + unread.size();
     }
 
@@ -179,6 +195,8 @@ class RangeDecoder {
     uint64_t code_ = 0;  // of the message, from low on
     uint64_t range_ = ~uint64_t{0};
     uint64_t scale_ = 1;
+    uint64_t num_read_before_ = 0;  // bytes before begin_
+    const uint8_t* begin_;
     const uint8_t* next_;
     const uint8_t* end_;
     uint64_t num_missing_ = 0;  // bytes read behind the end, as zeros

@@ -119,7 +119,7 @@ class ContextMixer:
 
         They are at least 1 and sum to 2**precision, 8 to 24. Models of repetitions and tables have no part in them.
         """
-        return self.distributions([context], precision)[0]
+        return self.distributions([context], precision).reshape(256)
 
     def distributions(
         self, contexts: Sequence[BytesLike], precision: int = 16, *, num_threads: int | None = None

@@ -9,4 +9,5 @@ PYBIND11_MODULE(_core, m) {
     fastcompress::bindings::bind_bpe(m);
     fastcompress::bindings::bind_arithmetic(m);
     fastcompress::bindings::bind_lz77(m);
+    fastcompress::bindings::bind_models(m);
 }

@@ -5,8 +5,12 @@ Integers only. Names are those of MODELS.md. Nothing here is shared with the pac
 
 from __future__ import annotations
 
+import hashlib
+import json
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 MASK32 = 2**32 - 1
@@ -429,9 +433,32 @@ class ContextMixer:
         self.is_frozen, self.match, self.cursor, self.in_window, self.records = saved
         return [totals[256 + byte] for byte in range(256)]
 
+    def serialize(self, params: tuple[int, int, int]) -> bytes:
+        out = [b"\x89FCCMX\r\n", struct.pack("<4IBQ", 1, *params, self.is_frozen, self.num_bytes)]
+        adaptive = [entry for entries in self.by_history for entry in entries]
+        adaptive += [entry for pair in self.by_match for entry in pair]
+        out.append(struct.pack(f"<{len(adaptive)}I", *(p << 10 | count for p, count in adaptive)))
+        out += [struct.pack("<23i", *row[:23]) for rows in self.weights for row in rows]
+        out += [struct.pack("<3i", *row) for row in self.final_weights]
+        out += [struct.pack("<17H", *row) for row in self.rows1 + self.rows2]
+        full = sorted(i for i, bucket in self.buckets.items() if any(map(any, bucket)))
+        begin = 0
+        while begin < 2**self.log2_buckets:
+            first = next((i for i in full if i >= begin), 2**self.log2_buckets)
+            end = first
+            while end in self.buckets and any(map(any, self.buckets[end])):
+                end += 1
+            out.append(struct.pack("<2I", first - begin, end - first))
+            for i in range(first, end):
+                out.append(bytes(slot[0] for slot in self.buckets[i]))
+                out += [bytes(slot[1:]) for slot in self.buckets[i]]
+            begin = end
+        body = b"".join(out)
+        return body + hashlib.sha256(body).digest()
+
 
 def encode(probabilities: list[int], data: bytes) -> bytes:
-    """The message of these bits under these probabilities: as an exact fraction, with the coder's rounding of widths."""
+    """The message of these bits under these probabilities: an exact fraction, with the coder's rounding of widths."""
     low, width, num_shifts = 0, 2**64 - 1, 0
     bits = [byte >> shift & 1 for byte in data for shift in range(7, -1, -1)]
     for bit, p1 in zip(bits, probabilities, strict=True):
@@ -453,3 +480,33 @@ def encode(probabilities: list[int], data: bytes) -> bytes:
             num_bytes = -(-num_bits // 8)
             return (value >> (total_bits - num_bits) << (8 * num_bytes - num_bits)).to_bytes(num_bytes, "big")
     raise AssertionError("an interval of at least 2^32 holds a number")
+
+
+def make_vectors() -> list[dict[str, object]]:
+    table = b"".join(bytes([1, 2, 3, 250, 9, i % 7, i, 0, 77, 5, 6, i // 3]) for i in range(60))
+    texts = [b"", b"a", b"The cat saw the cat; the CAT saw it.\n" * 9, bytes(range(256)) + bytes(300), table]
+    vectors = []
+    for data in texts:
+        for params in ((12, 10, 0), (14, 0, 0), (12, 12, 11)):
+            mixer = ContextMixer(*params)
+            vector: dict[str, object] = {
+                "params": {
+                    "log2_table_bytes": params[0],
+                    "log2_match_entries": params[1] or None,
+                    "window": params[2] or None,
+                },
+                "data": data.hex(),
+                "message": encode(mixer.update(data), data).hex(),
+            }
+            mixer.freeze()
+            vector["frozen_message"] = encode(mixer.update(data), data).hex()
+            row = struct.pack("<256I", *mixer.distribution(data[:5]))
+            vector["distribution_sha256"] = hashlib.sha256(row).hexdigest()
+            vector["fingerprint"] = hashlib.sha256(mixer.serialize(params)).hexdigest()
+            vectors.append(vector)
+    return vectors
+
+
+if __name__ == "__main__":  # python -m tests.reference.context_mixer
+    target = Path(__file__).parent.parent / "vectors" / "context-mixer.json"
+    target.write_text(json.dumps(make_vectors(), indent=1) + "\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 from fastcompress._core import arithmetic as arithmetic
 from fastcompress._core import bpe as bpe
 from fastcompress._core import lz77 as lz77
+from fastcompress._core import models as models
 from fastcompress._core import pretokenizer as pretokenizer
 
 __version__: str

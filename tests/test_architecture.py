@@ -120,7 +120,7 @@ def stub_names(path: Path) -> dict[str, set[str]]:
     return declared
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "bpe", "lz77", "models", "pretokenizer"])
+@pytest.mark.parametrize("name", ["arithmetic", "bpe", "lz77", "models", "pretokenizer", "windows"])
 def test_stubs_declare_what_there_is(name: str) -> None:
     module = getattr(_core, name)
     declared = stub_names(PACKAGE / "_core" / f"{name}.pyi")
@@ -133,7 +133,16 @@ def test_stubs_declare_what_there_is(name: str) -> None:
 def test_public_names_are_documented_and_there() -> None:
     for name in fastcompress.__all__:
         assert hasattr(fastcompress, name)
-    for module_name in ("arithmetic", "arithmetic.models", "bpe", "lz77", "pretokenizer", "codec", "compat.tiktoken", "errors"):
+    for module_name in (
+        "arithmetic",
+        "arithmetic.models",
+        "bpe",
+        "lz77",
+        "pretokenizer",
+        "codec",
+        "compat.tiktoken",
+        "errors",
+    ):
         module = importlib.import_module(f"fastcompress.{module_name}")
         assert module.__doc__
         for name in getattr(module, "__all__", []):

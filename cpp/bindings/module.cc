@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, m) {
     fastcompress::bindings::bind_arithmetic(m);
     fastcompress::bindings::bind_lz77(m);
     fastcompress::bindings::bind_models(m);
+    fastcompress::bindings::bind_windows(m);
 }

@@ -3,5 +3,6 @@ from fastcompress._core import bpe as bpe
 from fastcompress._core import lz77 as lz77
 from fastcompress._core import models as models
 from fastcompress._core import pretokenizer as pretokenizer
+from fastcompress._core import windows as windows
 
 __version__: str

@@ -100,6 +100,11 @@ class ContextMixer:
         return self._of(self._core.frozen())
 
     @property
+    def core(self) -> _core.ContextMixer:
+        """The native object, for other parts of this package."""
+        return self._core
+
+    @property
     def is_frozen(self) -> bool:
         """Whether it never changes."""
         return self._core.is_frozen

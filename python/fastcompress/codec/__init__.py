@@ -7,6 +7,7 @@ the mapping, so codecs with one fingerprint encode alike: shards and checkpoints
 A new kind of codec implements `Codec` and calls `register_codec`; saving, loading and the CLI then know it.
 """
 
+from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
@@ -17,6 +18,7 @@ from fastcompress.codec.spec import CODECS_BY_NAME, codec_from_spec
 
 __all__ = [
     "CODECS_BY_NAME",
+    "ArithmeticCodec",
     "BPECodec",
     "BigramCoverage",
     "ByteCodec",
@@ -26,6 +28,7 @@ __all__ = [
     "GzipCodec",
     "LZ77Codec",
     "LZPCodec",
+    "WindowsCodec",
     "bigram_coverage",
     "codec_from_spec",
     "load_codec",

@@ -1,0 +1,150 @@
+"""Windows of 24 to 128 bits and whole documents as codecs."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcompress.arithmetic import ContextMixer
+from fastcompress.codec import ArithmeticCodec, WindowsCodec, load_codec, save_codec
+from fastcompress.errors import ConfigError, DataError
+from tests.random_text import CODE_POINTS, random_strings
+
+
+@functools.cache
+def mixer(window: int | None = None) -> ContextMixer:
+    text = "".join(random_strings(CODE_POINTS, 300, seed=0)).encode() + b"the cat sat on the mat. " * 300
+    return ContextMixer.train(text, log2_table_bytes=16, window=window).freeze()
+
+
+CODECS = [
+    *(lambda w=w, t=t: WindowsCodec(mixer(16), w, t) for w, t in ((24, 8), (32, 16), (64, 16), (104, 8), (128, 16))),
+    *(lambda t=t: ArithmeticCodec(mixer(), t) for t in (8, 16)),
+]
+every_codec = pytest.mark.parametrize("make", CODECS, ids=lambda make: make().name)
+
+SPECIAL = {
+    "empty": b"",
+    "one byte": b"\xff",
+    "equal bytes": bytes(1 << 16),
+    "all bytes": bytes(range(256)),
+    "pairs": bytes(b for pair in ((i, j) for i in range(0, 256, 5) for j in range(256)) for b in pair),
+    "text": b"the cat sat on the mat. the dog did not. " * 20,
+}
+
+
+class TestRoundTrips:
+    @every_codec
+    @settings(max_examples=40, deadline=None)
+    @given(st.one_of(st.binary(max_size=200), st.text(max_size=100).map(str.encode)))
+    def test_any_bytes(self, make, data: bytes) -> None:
+        codec = make()
+        tokens = codec.encode(data)
+        assert codec.decode(tokens) == data
+        lengths = codec.byte_lengths(tokens)
+        assert len(lengths) == len(tokens)
+        assert lengths.sum() == len(data)
+
+    @every_codec
+    @pytest.mark.parametrize("name", SPECIAL)
+    def test_special_ones(self, make, name: str) -> None:
+        codec, data = make(), SPECIAL[name]
+        tokens = codec.encode(data)
+        assert codec.decode(tokens) == data
+        assert codec.byte_lengths(tokens).sum() == len(data)
+        assert tokens.size == 0 or tokens.max() < codec.vocab_size
+
+    @pytest.mark.slow
+    @every_codec
+    def test_a_million_equal_bytes_and_all_pairs(self, make) -> None:
+        codec = make()
+        pairs = np.stack(np.meshgrid(np.arange(256), np.arange(256)), -1).astype(np.uint8).tobytes()
+        for data in (b"a" * (1 << 20), pairs):
+            assert codec.decode(codec.encode(data)) == data
+
+    def test_bytes_are_known_when_nothing_could_change_them(self) -> None:
+        """After each token of a document or window: whatever follows, those bytes come first."""
+        codec = ArithmeticCodec(mixer(), 8)
+        data = b"the cat sat on a hat"
+        tokens = codec.encode(data)
+        known = np.cumsum(codec.byte_lengths(tokens))
+        for position in range(len(tokens)):
+            for following in (0, 1, 128, 255):
+                # An end flag costs 16 bits, so a few more bytes of anything are decoded before the message proves bad.
+                other = np.concatenate((tokens[: position + 1], np.full(40, following, np.uint32)))
+                try:
+                    decoded = codec.decode(other)
+                except DataError:
+                    continue
+                assert decoded[: known[position]] == data[: known[position]]
+
+
+class TestWindows:
+    def test_all_but_the_last_window_stay(self) -> None:
+        codec = WindowsCodec(mixer(16), 32, 16)
+        data = SPECIAL["text"]
+        whole = codec.encode(data)
+        for size in range(0, len(data), 7):
+            part = codec.encode(data[:size])
+            stable = max(0, len(part) - codec.unstable_tail)
+            assert (part[:stable] == whole[:stable]).all()
+
+    def test_windows_hold_what_they_can(self) -> None:
+        """More bits, more bytes a bit; and what was learned for windows serves windows."""
+        data = SPECIAL["text"]
+        sizes = [WindowsCodec(mixer(16), bits, 8).encode(data).size for bits in (24, 32, 64, 128)]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[-1] < len(data) * 0.6
+
+    def test_bad_tokens(self) -> None:
+        codec = WindowsCodec(mixer(16), 32, 16)
+        tokens = codec.encode(b"some text of several windows")
+        with pytest.raises(DataError, match="is cut off"):
+            codec.decode(tokens[:-1])
+        with pytest.raises(DataError, match="outside"):
+            codec.decode([1 << 16, 0])
+
+    @settings(deadline=None)
+    @given(st.lists(st.integers(0, 65535), max_size=20))
+    def test_any_tokens_give_bytes_or_an_error(self, tokens: list[int]) -> None:
+        for codec in (WindowsCodec(mixer(16), 32, 16), ArithmeticCodec(mixer(), 16)):
+            try:
+                decoded = codec.decode(tokens)
+            except DataError:
+                continue
+            assert codec.byte_lengths(tokens).sum() == len(decoded)
+
+    def test_settings(self) -> None:
+        for bits, token_bits in ((16, 8), (136, 8), (24, 16), (30, 8), (32, 12)):
+            with pytest.raises(ConfigError):
+                WindowsCodec(mixer(16), bits, token_bits)
+        with pytest.raises(ConfigError, match="token_bits"):
+            ArithmeticCodec(mixer(), 12)
+        adaptive = ContextMixer(log2_table_bytes=12)
+        for make in (WindowsCodec, ArithmeticCodec):
+            with pytest.raises(ConfigError, match="still learns"):
+                make(adaptive)
+
+
+@every_codec
+def test_saving(make, tmp_path: Path) -> None:
+    codec = make()
+    save_codec(codec, tmp_path / "codec.json")
+    loaded = load_codec(tmp_path / "codec.json")
+    assert (loaded.name, loaded.fingerprint, loaded.unstable_tail) == (
+        codec.name,
+        codec.fingerprint,
+        codec.unstable_tail,
+    )
+    assert (loaded.encode(SPECIAL["text"]) == codec.encode(SPECIAL["text"])).all()
+
+
+def test_fingerprints_differ() -> None:
+    codecs = [make() for make in CODECS]
+    assert len({codec.fingerprint for codec in codecs}) == len({codec.name for codec in codecs}) == len(codecs)
+    assert WindowsCodec(mixer(), 64).fingerprint != WindowsCodec(mixer(16), 64).fingerprint

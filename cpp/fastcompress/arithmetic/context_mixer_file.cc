@@ -54,6 +54,10 @@ std::optional<Status> read_histories(ByteReader& in, HistoryTable& table) {
             num_full > in.remaining() / sizeof(HistoryBucket)) {
             return malformed("context mixer whose runs of bit histories do not fill its table");
         }
+        // One file for one model: runs are as long as they can be.
+        if ((num_empty == 0 && i > 0) || (num_full == 0 && num_empty < table.num_buckets() - i)) {
+            return malformed("context mixer whose runs of bit histories are cut");
+        }
         i += num_empty;
         for (size_t k = 0; k < num_full; ++k, ++i) {
             HistoryBucket& bucket = table.bucket(i);
@@ -64,6 +68,7 @@ std::optional<Status> read_histories(ByteReader& in, HistoryTable& table) {
             }
             std::memcpy(bucket.checks, checks.data(), checks.size());
             std::memcpy(bucket.states, states.data(), sizeof bucket.states);
+            if (is_empty(bucket)) return malformed("context mixer with a run of bit histories that holds none");
         }
     }
     return std::nullopt;

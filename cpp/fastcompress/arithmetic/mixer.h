@@ -12,7 +12,7 @@
 
 namespace fastcompress::arithmetic {
 
-// At most 32: then 32 * 2047 * 2^15 < 2^31, and no sum overflows.
+// Three vectors of eight. A sum is at most 24 * 2048 * 2^14 < 2^30.
 inline constexpr int kNumInputs = 24;
 inline constexpr int32_t kMaxWeight = 1 << 30;  // one, in units of 2^-30
 

@@ -1,5 +1,8 @@
 #include "fastcompress/arithmetic/model_coding.h"
 
+#include <algorithm>
+#include <array>
+
 #include "fastcompress/arithmetic/model_state.h"
 
 namespace fastcompress::arithmetic {
@@ -87,29 +90,49 @@ Place place_after(const ByteModel& model, Bytes context) {
     return place;
 }
 
-void next_byte(const ByteModel& model, const Place& place, unsigned precision, std::span<uint32_t, 256> frequencies) {
-    Place here = place;
-    if (model.params.window > 0 && here.in_window == model.params.window) here = Place();
+FASTCOMPRESS_INLINED void next_byte_loop(const ByteModel& model, const Cursor& cursor,
+                                         std::span<uint32_t, 512> totals) {
     uint64_t keys[kNumContexts];
-    here.cursor.context_keys({}, keys);
-    uint32_t totals[512];  // of all bytes that begin with these bits, by their `partial`
-    totals[1] = uint32_t{1} << precision;
-    SlotPointers slots;
+    cursor.context_keys({}, keys);
+    SlotPointers slots[17];  // of the first nibble, and of the second after each first one
+    for (uint32_t k = 0; k < 17; ++k) {
+        for (int i = 0; i < kNumContexts; ++i) {
+            slots[k][i] = model.histories.find(HistoryTable::hash(keys[i] + (k == 0 ? 1 : 15 + k)));
+        }
+    }
     for (uint32_t partial = 1; partial < 256; ++partial) {
         const auto depth = static_cast<uint32_t>(std::bit_width(partial)) - 1;
-        const bool is_second = depth >= 4;
-        const uint32_t node = is_second ? (partial & ((1u << (depth - 4)) - 1)) + (1u << (depth - 4)) - 1 : partial - 1;
-        const uint32_t root = is_second ? partial >> (depth - 4) : 1;
-        for (int i = 0; i < kNumContexts; ++i) slots[i] = model.histories.find(HistoryTable::hash(keys[i] + root));
+        const uint32_t below_root = depth % 4;
+        const uint32_t root = depth < 4 ? 0 : (partial >> below_root) - 15;
+        const uint32_t bits = partial & ((1u << below_root) - 1);
+        const uint32_t node = bits + (1u << below_root) - 1;
         Prediction prediction;
-        const uint32_t p1 = predict(model.learned(), slots, here.cursor.last, partial, node, {}, prediction);
+        const uint32_t p1 = predict(model.learned(), slots[root], cursor.last, partial, node, {}, prediction);
         const uint32_t total = totals[partial];
         const uint32_t num_leaves = 128u >> depth;  // bytes on each side, one each at least
         const auto ones = static_cast<uint32_t>(uint64_t{total} * p1 >> 16);
         totals[2 * partial + 1] = std::clamp(ones, num_leaves, total - num_leaves);
         totals[2 * partial] = total - totals[2 * partial + 1];
     }
-    for (size_t byte = 0; byte < 256; ++byte) frequencies[byte] = totals[256 + byte];
+}
+
+#if defined(FASTCOMPRESS_AVX2)
+FASTCOMPRESS_AVX2 void next_byte_avx2(const ByteModel& model, const Cursor& cursor, std::span<uint32_t, 512> totals) {
+    next_byte_loop(model, cursor, totals);
+}
+#endif
+
+void next_byte(const ByteModel& model, const Place& place, unsigned precision, std::span<uint32_t, 256> frequencies) {
+    const bool is_full = model.params.window > 0 && place.in_window == model.params.window;
+    const Cursor cursor = is_full ? Cursor() : place.cursor;
+    std::array<uint32_t, 512> totals;  // of all bytes that begin with these bits, by their `partial`
+    totals[1] = uint32_t{1} << precision;
+#if defined(FASTCOMPRESS_AVX2)
+    has_avx2() ? next_byte_avx2(model, cursor, totals) : next_byte_loop(model, cursor, totals);
+#else
+    next_byte_loop(model, cursor, totals);
+#endif
+    std::copy(totals.begin() + 256, totals.end(), frequencies.begin());
 }
 
 }  // namespace fastcompress::arithmetic

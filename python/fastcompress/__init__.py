@@ -13,15 +13,15 @@ from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
 if TYPE_CHECKING:
-    from fastcompress import lz77
+    from fastcompress import equal_info, lz77
 
-__all__ = ["BPE", "PretokenCounts", "__version__", "lz77", "pretokenizer"]
+__all__ = ["BPE", "PretokenCounts", "__version__", "equal_info", "lz77", "pretokenizer"]
 
 
 def __getattr__(name: str) -> Any:
-    """`lz77`, imported when it is first asked for, so that `import fastcompress` stays quick."""
-    if name == "lz77":
-        import fastcompress.lz77
+    """`lz77` and `equal_info`, imported when they are first asked for, so that `import fastcompress` stays quick."""
+    if name in ("equal_info", "lz77"):
+        import importlib
 
-        return fastcompress.lz77
+        return importlib.import_module(f"fastcompress.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,7 +26,7 @@ from tests.reference import codebook as oracle
 VECTORS = Path(__file__).parent / "vectors" / "codebook.json"
 SAMPLE = (
     b"It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness"
-    b"don't ((say)) 123 4567 \xc3\xa9\xc3\xa9\xc3\xa9 \xff\xfe   \n\n  \t it's aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+    b"don't ((say)) 123 4567 \xc3\xa9\xc3\xa9\xc3\xa9 \xff\xfe   \n\n  \t it's aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
 ) * 8
 PATTERNS = [None, "strict", "cl100k", "whitespace"]
 BOOKS = {pattern: Codebook.train(SAMPLE, bits=10, pattern=pattern, refinements=3) for pattern in PATTERNS}

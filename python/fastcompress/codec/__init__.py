@@ -9,6 +9,7 @@ A new kind of codec implements `Codec` and calls `register_codec`; saving, loadi
 
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
+from fastcompress.codec.equal_info import EqualInfoCodec, PaperEqualInfoCodec
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
 from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
@@ -23,9 +24,11 @@ __all__ = [
     "CharCodec",
     "Codec",
     "CodecKind",
+    "EqualInfoCodec",
     "GzipCodec",
     "LZ77Codec",
     "LZPCodec",
+    "PaperEqualInfoCodec",
     "bigram_coverage",
     "codec_from_spec",
     "load_codec",

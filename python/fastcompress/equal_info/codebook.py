@@ -91,7 +91,7 @@ class Codebook:
 
     @classmethod
     def from_strings(cls, strings: Iterable[bytes], bits: int = 16, pattern: str | None = None) -> Codebook:
-        """Of 2**bits - 1 strings in any order. ConfigError: not so many, one twice, a prefix or a single byte missing."""
+        """Of 2**bits - 1 strings in any order. ConfigError: not so many, one twice, a prefix or single byte missing."""
         _check_bits(bits)
         return cls(_core.from_strings(bits, _core_pattern(pattern), list(strings)))
 

@@ -79,7 +79,7 @@ class EqualInfoCodec:
         if not self._has_halves:
             return ids, None
         whole = ids[: len(ids) // 2 * 2].reshape(-1, 2)
-        joined = whole[:, 0] << 8 | whole[:, 1]
+        joined: npt.NDArray[np.uint32] = (whole[:, 0] << 8 | whole[:, 1]).astype(np.uint32)
         bad = joined >= self.codebook.num_tokens
         if bad.any():
             raise DataError(
@@ -102,7 +102,7 @@ def _common_prefixes(strings: list[bytes]) -> list[bytes]:
 
 
 class PaperEqualInfoCodec:
-    """Windows as published (`equal_info.paper`), each as one token of 16 bits or two of 8: the baseline that loses text.
+    """Windows as published (`equal_info.paper`), each as one token, or two of 8 bits: the baseline that loses text.
 
     It can be neither saved nor loaded, since its model is any function.
     """

@@ -2,46 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <memory>
+#include <optional>
 #include <queue>
-
-#include "fastcompress/common/huge_array.h"
-#include "fastcompress/common/parallel.h"
 
 namespace fastcompress::arithmetic {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{1} << 16;
-constexpr size_t kNumLanes = 8;
-constexpr size_t kMaxThreads = 8;  // each has a table of 64 MiB
 constexpr size_t kGrowthSampleBytes = size_t{1} << 24;
-// Values are sums over so many bytes of text at most: with at most 3 + 2 L |T[x] - T[x + 1]| for each token of L bytes, they
-// fit 32 bits.
-constexpr size_t kMaxSampleBytes = size_t{1} << 27;
-
-// A part of a document, parsed alone: that costs less than a token a block.
-struct Block {
-    Bytes text;
-    std::vector<uint64_t> ends;  // in the block, the last one its size; or empty
-};
-
-std::vector<Block> blocks_of(std::span<const Document> documents) {
-    std::vector<Block> blocks;
-    for (const Document& document : documents) {
-        for (size_t begin = 0; begin < document.text.size(); begin += kBlockBytes) {
-            const size_t size = std::min(kBlockBytes, document.text.size() - begin);
-            Block block = {document.text.subspan(begin, size), {}};
-            for (auto end = std::ranges::upper_bound(document.ends, uint64_t{begin}); end != document.ends.end();
-                 ++end) {
-                block.ends.push_back(std::min<uint64_t>(*end - begin, size));
-                if (block.ends.back() == size) break;
-            }
-            blocks.push_back(std::move(block));
-        }
-    }
-    return blocks;
-}
+// How many of kShares saved tokens have in a string's value, at first and at last.
+constexpr uint32_t kFirstSaving = 4;
+constexpr uint32_t kLastSaving = 16;
 
 // The strings while they change: a node comes after its parent, otherwise in the order they were added.
 class Strings {
@@ -109,144 +79,6 @@ std::vector<Codebook::Node> Strings::in_preorder() const {
         stack.insert(stack.end(), order.begin() + begin[node], order.begin() + begin[node + 1]);
     }
     return nodes;
-}
-
-// What a parse of the corpus says. Sums modulo 2^32, hence the same whoever adds what to them when.
-struct Tally {
-    explicit Tally(size_t num_strings) : gains(num_strings * 256), losses(num_strings) {}
-    void add(const Tally& other) {
-        num_bytes += other.num_bytes;
-        num_tokens += other.num_tokens;
-        for (size_t i = 0; i < losses.size(); ++i) losses[i] += other.losses[i];
-        for (size_t i = 0; i < gains.size(); ++i) gains[i] += other.gains[i];
-    }
-    int32_t gain(size_t node, size_t byte) const { return static_cast<int32_t>(gains[node * 256 + byte]); }
-    uint64_t num_bytes = 0;
-    uint64_t num_tokens = 0;
-    HugeArray<uint32_t> gains;     // at 256 i + b: of adding string i extended by byte b
-    std::vector<uint32_t> losses;  // of dropping a string
-};
-
-// The longest string at each position of a text.
-class LongestStrings {
-  public:
-    explicit LongestStrings(const TrieTable& table) : table_(table), nodes_(kBlockBytes) {}
-    uint32_t operator[](size_t position) const { return nodes_[position]; }
-
-    void find(const Block& block) {
-        size_t begin = 0;
-        if (block.ends.empty()) begin = walk_in_lanes(block.text);
-        if (block.ends.empty()) walk(block.text, begin, block.text.size());
-        for (const uint64_t end : block.ends) {
-            walk(block.text, begin, end);
-            begin = end;
-        }
-    }
-
-  private:
-    void walk(Bytes text, size_t begin, size_t end) {
-        for (; begin < end; ++begin) {
-            const uint8_t* next = text.data() + begin;
-            nodes_[begin] = table_.longest(next, text.data() + end);
-        }
-    }
-    // Several walks side by side, as in codebook_encoder.cc; one that ends takes the next position. Returns up to where.
-    size_t walk_in_lanes(Bytes text);
-
-    const TrieTable& table_;
-    std::vector<uint32_t> nodes_;
-};
-
-size_t LongestStrings::walk_in_lanes(Bytes text) {
-    constexpr size_t kReadAhead = Codebook::kMaxLength + 2;
-    if (text.size() < kReadAhead + kNumLanes) return 0;
-    const size_t end = text.size() - kReadAhead;
-    std::array<size_t, kNumLanes> begins;
-    std::array<size_t, kNumLanes> nexts;
-    std::array<TrieTable::State, kNumLanes> states;
-    for (size_t k = 0; k < kNumLanes; ++k) {
-        const TrieTable::Start start = table_.start_pair(text.data() + k);
-        begins[k] = k;
-        nexts[k] = k + 1 + start.takes_second;
-        states[k] = start.state;
-    }
-    size_t position = kNumLanes;
-    while (position < end) {
-        for (size_t k = 0; k < kNumLanes; ++k) {
-            nodes_[begins[k]] = TrieTable::slot(states[k]);
-            size_t takes_second;
-            const uint64_t goes_on =
-                table_.step_or_start(states[k], text[nexts[k]], text.data() + position, takes_second);
-            const size_t after = position + takes_second;
-            nexts[k] = (after ^ ((after ^ nexts[k]) & goes_on)) + 1;
-            begins[k] = position ^ ((position ^ begins[k]) & goes_on);
-            position += 1 + goes_on;
-        }
-    }
-    for (size_t k = 0; k < kNumLanes; ++k) {
-        for (; const TrieTable::State further = table_.step(states[k], text[nexts[k]]); ++nexts[k]) states[k] = further;
-        nodes_[begins[k]] = TrieTable::slot(states[k]);
-    }
-    for (size_t i = 0; i < position; ++i) nodes_[i] = table_.node_of_slot(nodes_[i]);
-    return position;
-}
-
-class BlockParser {
-  public:
-    // twice_length: of a token, in bytes, as far as is known.
-    BlockParser(const TrieTable& table, uint32_t twice_length)
-        : table_(table), twice_length_(twice_length), longest_(table), to_end_(kBlockBytes + 1) {}
-
-    void parse(const Block& block, Tally& tally) {
-        const size_t size = block.text.size();
-        longest_.find(block);
-        to_end_[size] = 0;
-        for (size_t i = size; i-- > 0;) to_end_[i] = 1 + to_end_[i + table_.length(longest_[i])];
-        tally.num_bytes += size;
-        tally.num_tokens += to_end_[0];
-        size_t end = 0;
-        size_t piece = 0;
-        for (;;) {
-            const uint32_t node = longest_[end];
-            end += table_.length(node);
-            tally.losses[node] += value(end - 1);
-            if (end == size) return;
-            if (!block.ends.empty()) {
-                while (block.ends[piece] < end) ++piece;
-                if (block.ends[piece] == end) continue;
-            }
-            tally.gains[size_t{node} * 256 + block.text[end]] += value(end);
-        }
-    }
-
-  private:
-    // Of a token's going on from here by one byte, in fifths.
-    uint32_t value(size_t position) const { return 3 + twice_length_ * (to_end_[position] - to_end_[position + 1]); }
-    const TrieTable& table_;
-    const uint32_t twice_length_;
-    LongestStrings longest_;
-    std::vector<uint32_t> to_end_;  // T
-};
-
-std::unique_ptr<Tally> parse_corpus(const Strings& strings, std::span<const Block> blocks, size_t stride,
-                                    uint32_t twice_length, size_t num_threads) {
-    const TrieTable table(strings.parents, strings.bytes);
-    const size_t num_blocks = (blocks.size() + stride - 1) / stride;
-    const size_t num_parts = std::max<size_t>(1, std::min({num_threads, kMaxThreads, num_blocks}));
-    std::vector<std::unique_ptr<Tally>> tallies(num_parts);
-    std::atomic<size_t> next_block = 0;
-    parallel_parts(
-        num_parts, num_parts, [](size_t) { return size_t{1}; },
-        [&](size_t, size_t first, size_t last) {
-            for (size_t part = first; part < last; ++part) {
-                tallies[part] = std::make_unique<Tally>(strings.size());
-                BlockParser parser(table, twice_length);
-                for (size_t i; (i = next_block.fetch_add(1)) < num_blocks;)
-                    parser.parse(blocks[i * stride], *tallies[part]);
-            }
-        });
-    for (size_t part = 1; part < num_parts; ++part) tallies[0]->add(*tallies[part]);
-    return std::move(tallies[0]);
 }
 
 struct Extension {
@@ -368,28 +200,6 @@ void fill(Strings& strings, size_t size, bool within_words) {
     }
 }
 
-// The corpus, and how long its tokens were the last time.
-class Corpus {
-  public:
-    Corpus(std::span<const Document> documents, size_t num_threads)
-        : blocks_(blocks_of(documents)), num_threads_(num_threads) {
-        for (const Block& block : blocks_) num_bytes_ += block.text.size();
-    }
-    // A parse of at most so many bytes, or not much more.
-    std::unique_ptr<Tally> parse(const Strings& strings, size_t most_bytes) {
-        const size_t stride = std::max<size_t>(1, (num_bytes_ + most_bytes - 1) / most_bytes);
-        auto tally = parse_corpus(strings, blocks_, stride, twice_length_, num_threads_);
-        if (tally->num_tokens > 0) twice_length_ = static_cast<uint32_t>(2 * tally->num_bytes / tally->num_tokens);
-        return tally;
-    }
-
-  private:
-    std::vector<Block> blocks_;
-    size_t num_bytes_ = 0;
-    size_t num_threads_;
-    uint32_t twice_length_ = 2;
-};
-
 }  // namespace
 
 Result<std::vector<Codebook::Node>> train_codebook(std::span<const Document> documents, const TrainerSettings& settings,
@@ -401,10 +211,10 @@ Result<std::vector<Codebook::Node>> train_codebook(std::span<const Document> doc
     if (!start.empty() && start.size() != size) {
         return invalid_argument("a codebook to start from has as many bits as the one to be trained");
     }
-    Corpus corpus(documents, settings.num_threads);
+    TrainingCorpus corpus(documents, settings.num_threads);
     Strings strings = start.empty() ? Strings() : Strings(start);
     while (strings.size() < size) {
-        const auto tally = corpus.parse(strings, kGrowthSampleBytes);
+        const auto tally = corpus.parse(strings.parents, strings.bytes, kGrowthSampleBytes, kFirstSaving);
         const size_t most = std::min(size, strings.size() * 2) - strings.size();
         const auto extensions = best_extensions(strings, *tally, most, settings.within_words);
         if (extensions.empty()) break;
@@ -415,7 +225,8 @@ Result<std::vector<Codebook::Node>> train_codebook(std::span<const Document> doc
     Strings best = strings;
     uint64_t fewest = UINT64_MAX;
     for (uint32_t round = 0; round <= settings.rounds; ++round) {
-        const auto tally = corpus.parse(strings, kMaxSampleBytes);
+        const uint32_t saving = kFirstSaving + (kLastSaving - kFirstSaving) * round / std::max(1u, settings.rounds);
+        const auto tally = corpus.parse(strings.parents, strings.bytes, TrainingCorpus::kMaxSampleBytes, saving);
         if (tally->num_tokens < fewest) {
             fewest = tally->num_tokens;
             best = strings;

@@ -60,8 +60,8 @@ class Codebook:
             or white space. Unlike a pattern it cuts no text, so that `forbidden_first` stays exact.
         refinements: rounds in which strings are exchanged for better ones.
 
-        The same for every number of threads (None: one a core). About 10 s a thread for 20 MB. ConfigError:
-        settings out of range, or more than 2 GiB.
+        The same for every number of threads (None: one a core). Some 15 s of one core for 20 MB and 75 s for 100 MB, of
+        which two cores make half; of more than 128 MiB a sample is used. ConfigError: settings out of range.
         """
         documents: list[Any] = [data] if isinstance(data, (str, bytes, bytearray, memoryview)) else list(data)
         return cls(_train(documents, bits, pattern, refinements, within_words, None, num_threads))

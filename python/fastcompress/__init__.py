@@ -14,11 +14,11 @@ from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
 if TYPE_CHECKING:
-    from fastcompress import arithmetic, lz77
+    from fastcompress import arithmetic, equal_info, lz77
 
-__all__ = ["BPE", "PretokenCounts", "__version__", "arithmetic", "lz77", "pretokenizer"]
+__all__ = ["BPE", "PretokenCounts", "__version__", "arithmetic", "equal_info", "lz77", "pretokenizer"]
 
-_LAZY_MODULES = ("arithmetic", "lz77")
+_LAZY_MODULES = ("arithmetic", "equal_info", "lz77")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 from fastcompress._core import arithmetic as arithmetic
 from fastcompress._core import bpe as bpe
+from fastcompress._core import equal_info as equal_info
 from fastcompress._core import lz77 as lz77
 from fastcompress._core import models as models
 from fastcompress._core import pretokenizer as pretokenizer

@@ -10,6 +10,7 @@ A new kind of codec implements `Codec` and calls `register_codec`; saving, loadi
 from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
+from fastcompress.codec.equal_info import EqualInfoCodec, PaperEqualInfoCodec
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
 from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
@@ -25,9 +26,11 @@ __all__ = [
     "CharCodec",
     "Codec",
     "CodecKind",
+    "EqualInfoCodec",
     "GzipCodec",
     "LZ77Codec",
     "LZPCodec",
+    "PaperEqualInfoCodec",
     "WindowsCodec",
     "bigram_coverage",
     "codec_from_spec",

@@ -1,0 +1,238 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "bind.h"
+#include "fastcompress/arithmetic/codebook.h"
+#include "fastcompress/arithmetic/codebook_encoder.h"
+#include "fastcompress/arithmetic/codebook_trainer.h"
+#include "fastcompress/common/parallel.h"
+
+namespace fastcompress::bindings {
+namespace {
+
+using arithmetic::Codebook;
+using arithmetic::Document;
+using pretokenizer::Pattern;
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style>;
+
+// How a codebook cuts texts beforehand; none if it does not.
+std::optional<Pattern> pattern_of(std::string_view name) {
+    if (name.empty()) return std::nullopt;
+    const Pattern pattern = parse_pattern(name);
+    if (pretokenizer::info(pattern).name != name) {
+        raise(invalid_argument("codebooks name the pattern '" + std::string(pretokenizer::info(pattern).name) +
+                               "' so, not '" + std::string(name) + "'"));
+    }
+    return pattern;
+}
+
+std::vector<uint64_t> ends_of(Pattern pattern, Bytes text) {
+    std::vector<uint64_t> ends;
+    uint64_t end = 0;
+    pretokenizer::for_each_pretoken(pattern, text, [&](Bytes pretoken) { ends.push_back(end += pretoken.size()); });
+    return ends;
+}
+
+std::vector<TextView> views_of(const py::list& texts) {
+    std::vector<TextView> views;
+    views.reserve(texts.size());
+    for (const py::handle text : texts) views.emplace_back(text);
+    return views;
+}
+
+size_t threads_or_all(size_t num_threads) {
+    return num_threads == 0 ? default_num_threads() : num_threads;
+}
+
+// A codebook and the pattern it names.
+class BoundCodebook {
+  public:
+    explicit BoundCodebook(Codebook book) : book_(std::move(book)), pattern_(pattern_of(book_.pattern())) {}
+
+    const Codebook& book() const { return book_; }
+
+    void encode_to(Bytes text, size_t num_threads, std::vector<uint32_t>& ids) const {
+        if (pattern_) {
+            arithmetic::encode_within(book_.table(), text, ends_of(*pattern_, text), num_threads, ids);
+        } else {
+            arithmetic::encode(book_.table(), text, num_threads, ids);
+        }
+    }
+
+  private:
+    Codebook book_;
+    std::optional<Pattern> pattern_;
+};
+
+BoundCodebook from_strings(unsigned bits, std::string pattern, std::vector<std::string> strings) {
+    return BoundCodebook(value_or_raise(
+        without_gil([&] { return Codebook::from_strings(bits, std::move(pattern), std::move(strings)); })));
+}
+
+BoundCodebook parse(const py::bytes& file) {
+    const Bytes bytes = bytes_of(file);
+    Codebook book = value_or_raise(without_gil([&] { return Codebook::parse(bytes); }));
+    if (!book.pattern().empty()) {
+        const auto pattern = pretokenizer::pattern_from_name(book.pattern());
+        if (!pattern || pretokenizer::info(*pattern).name != book.pattern()) {
+            raise(malformed("codebook for the pattern '" + book.pattern() + "', which this build does not know"));
+        }
+    }
+    return BoundCodebook(std::move(book));
+}
+
+py::bytes to_bytes(const BoundCodebook& self) {
+    return to_py_bytes(without_gil([&] { return self.book().serialize(); }));
+}
+
+std::string fingerprint(const BoundCodebook& self) {
+    static const char* const kDigits = "0123456789abcdef";
+    std::string text;
+    for (const uint8_t byte : self.book().fingerprint()) {
+        text += kDigits[byte >> 4];
+        text += kDigits[byte & 15];
+    }
+    return text;
+}
+
+py::array narrow_if(std::vector<uint32_t> ids, bool is_narrow) {
+    if (!is_narrow) return to_array(std::move(ids));
+    return to_array(without_gil([&] { return std::vector<uint16_t>(ids.begin(), ids.end()); }));
+}
+
+py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads, bool is_narrow) {
+    const TextView view(text);
+    std::vector<uint32_t> ids;
+    without_gil([&] {
+        ids.reserve(view.bytes().size() / 4);
+        self.encode_to(view.bytes(), threads_or_all(num_threads), ids);
+    });
+    return narrow_if(std::move(ids), is_narrow);
+}
+
+py::tuple encode_batch(const BoundCodebook& self, const py::list& texts, size_t num_threads, bool is_narrow) {
+    const std::vector<TextView> views = views_of(texts);
+    std::vector<uint64_t> offsets(views.size() + 1);
+    std::vector<uint32_t> joined;
+    without_gil([&] {
+        std::vector<std::vector<uint32_t>> parts(views.size());
+        const auto weight = [&](size_t i) { return views[i].bytes().size() + 64; };
+        parallel_parts(views.size(), threads_or_all(num_threads), weight, [&](size_t, size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i) self.encode_to(views[i].bytes(), 1, parts[i]);
+        });
+        for (size_t i = 0; i < parts.size(); ++i) offsets[i + 1] = offsets[i] + parts[i].size();
+        joined.reserve(offsets.back());
+        for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
+    });
+    return py::make_tuple(narrow_if(std::move(joined), is_narrow), to_array(std::move(offsets)));
+}
+
+template <class Id>
+py::bytes decode(const BoundCodebook& self, const Array<Id>& ids) {
+    const std::span<const Id> span(ids.data(), static_cast<size_t>(ids.size()));
+    const size_t size = value_or_raise(without_gil([&] { return self.book().decoded_bytes(span); }));
+    PyObject* const bytes = PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size));
+    if (bytes == nullptr) throw py::error_already_set();
+    auto* const out = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(bytes));
+    without_gil([&] { self.book().decode(span, out); });
+    return py::reinterpret_steal<py::bytes>(bytes);
+}
+
+py::array_t<uint8_t> lengths(const BoundCodebook& self) {
+    std::vector<uint8_t> values;
+    for (const Codebook::Node& node : self.book().nodes()) values.push_back(node.length);
+    return to_array(std::move(values));
+}
+
+py::array_t<uint8_t> last_bytes(const BoundCodebook& self) {
+    std::vector<uint8_t> values;
+    for (const Codebook::Node& node : self.book().nodes()) values.push_back(node.byte);
+    return to_array(std::move(values));
+}
+
+uint32_t checked_id(const BoundCodebook& self, uint64_t id) {
+    if (id >= self.book().size()) {
+        raise(unknown_token("id " + std::to_string(id) + " is not one of the codebook's " +
+                            std::to_string(self.book().size())));
+    }
+    return static_cast<uint32_t>(id);
+}
+
+py::list strings(const BoundCodebook& self) {
+    py::list all(self.book().size());
+    for (uint32_t id = 0; id < self.book().size(); ++id) all[id] = to_py_bytes(self.book().string(id));
+    return all;
+}
+
+// bool[n, 256]: which bytes extend the string of each id to another.
+py::array_t<bool> extensions(const BoundCodebook& self, const Array<uint32_t>& ids) {
+    py::array_t<bool> rows({static_cast<py::ssize_t>(ids.size()), py::ssize_t{256}});
+    bool* row = rows.mutable_data();
+    std::fill(row, row + rows.size(), false);
+    for (py::ssize_t i = 0; i < ids.size(); ++i, row += 256) {
+        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, ids.data()[i]))) row[byte] = true;
+    }
+    return rows;
+}
+
+struct Corpus {
+    std::vector<TextView> views;
+    std::vector<std::vector<uint64_t>> ends;
+    std::vector<Document> documents;
+
+    Corpus(const py::list& texts, std::optional<Pattern> pattern) : views(views_of(texts)) {
+        without_gil([&] {
+            ends.resize(views.size());
+            for (size_t i = 0; i < views.size(); ++i) {
+                if (pattern) ends[i] = ends_of(*pattern, views[i].bytes());
+                documents.push_back({views[i].bytes(), ends[i]});
+            }
+        });
+    }
+};
+
+BoundCodebook train(const py::list& texts, unsigned bits, const std::string& pattern, uint32_t refinements,
+                    bool within_words, const BoundCodebook* start, size_t num_threads) {
+    const Corpus corpus(texts, pattern_of(pattern));
+    const arithmetic::TrainerSettings settings = {bits, refinements, threads_or_all(num_threads), within_words};
+    return BoundCodebook(value_or_raise(without_gil([&]() -> Result<Codebook> {
+        auto nodes = arithmetic::train_codebook(corpus.documents, settings,
+                                                start ? start->book().nodes() : std::vector<Codebook::Node>());
+        if (!nodes.ok()) return nodes.status();
+        return Codebook::make(bits, pattern, std::move(*nodes));
+    })));
+}
+
+}  // namespace
+
+void bind_equal_info(py::module_& m) {
+    py::module_ sub = m.def_submodule("equal_info");
+    sub.attr("MIN_BITS") = py::int_(Codebook::kMinBits);
+    sub.attr("MAX_BITS") = py::int_(Codebook::kMaxBits);
+    sub.attr("MAX_LENGTH") = py::int_(Codebook::kMaxLength);
+    py::class_<BoundCodebook>(sub, "Codebook")
+        .def_property_readonly("bits", [](const BoundCodebook& self) { return self.book().bits(); })
+        .def_property_readonly("pattern", [](const BoundCodebook& self) { return self.book().pattern(); })
+        .def_property_readonly("fingerprint", &fingerprint)
+        .def("__len__", [](const BoundCodebook& self) { return self.book().size(); })
+        .def("to_bytes", &to_bytes)
+        .def("encode", &encode)
+        .def("encode_batch", &encode_batch)
+        .def("decode", &decode<uint32_t>)
+        .def("decode_narrow", &decode<uint16_t>)
+        .def("lengths", &lengths)
+        .def("last_bytes", &last_bytes)
+        .def("string", [](const BoundCodebook& self,
+                          uint64_t id) { return to_py_bytes(self.book().string(checked_id(self, id))); })
+        .def("strings", &strings)
+        .def("extensions", &extensions);
+    sub.def("from_strings", &from_strings);
+    sub.def("parse", &parse);
+    sub.def("train", &train);
+}
+
+}  // namespace fastcompress::bindings

@@ -1,0 +1,120 @@
+// The adaptive models of the method "lz" and which of them codes what: shared by encoder and decoder. FORMAT.md says it in words.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "fastcompress/archive/lz_fields.h"
+#include "fastcompress/archive/nibble_model.h"
+
+namespace fastcompress::archive {
+
+// A block's streams: commands, distances, upper and lower halves of literals; plain bits follow. Each is a message of its own,
+// so that a processor decodes symbols of several at once.
+enum Stream : size_t { kCommands, kDistances, kUpper, kLower, kNumStreams };
+
+inline constexpr Rates kFieldRates = Rates::up_to(6);
+inline constexpr Rates kByteRates = Rates::up_to(6);
+inline constexpr Rates kContextRates = Rates::up_to(5);
+
+// How much a model of a rare context counts beside those of more frequent ones, by how often it was seen, out of 2^16.
+inline constexpr std::array<uint16_t, 32> kTrust = [] {
+    std::array<uint16_t, 32> trust{};
+    for (unsigned seen = 1; seen < 32; ++seen) {
+        trust[seen] = seen == 1 ? 16384 : seen == 2 ? 28160 : seen < 9 ? 35840 : 43520;
+    }
+    return trust;
+}();
+
+// The models of half a byte in three contexts, mixed in this order.
+struct HalfByte {
+    NibbleModel* one;
+    NibbleModel* two;
+    NibbleModel* three;
+
+    Nibbles mixed() const {
+        return Nibbles(*one).towards(*two, kTrust[two->num_seen()]).towards(*three, kTrust[three->num_seen()]);
+    }
+    void learn(unsigned symbol) const {
+        archive::learn(*one, symbol, kByteRates);
+        archive::learn(*two, symbol, kContextRates);
+        archive::learn(*three, symbol, kContextRates);
+    }
+};
+
+// Literals: after the last byte, the last two, and the last three or, for the first after a match, the byte that would have
+// continued the match. Two and three are hashed, so some share a model.
+class LiteralModels {
+  public:
+    static constexpr unsigned kUpperBits[2] = {12, 14};
+    static constexpr unsigned kLowerBits[2] = {14, 16};
+
+    // previous: the last three bytes, the last one lowest. expected: the byte that would have continued a match, or -1.
+    struct Context {
+        NibbleModel* one;
+        NibbleModel* expected;
+        uint32_t two;
+        uint32_t three;
+    };
+    Context context(uint32_t previous, int expected) {
+        return {&one_[17 * (previous & 0xff)], expected < 0 ? nullptr : &expected_[17 * static_cast<size_t>(expected)],
+                (previous & 0xffff) * kMultiplier, (previous & 0xffffff) * kMultiplier3};
+    }
+    HalfByte upper(const Context& c) {
+        return {c.one, &two_[c.two >> (32 - kUpperBits[0])],
+                c.expected ? c.expected : &three_[c.three >> (32 - kUpperBits[1])]};
+    }
+    HalfByte lower(const Context& c, unsigned upper) {
+        const uint32_t add = upper * 0x3c6ef372u;
+        NibbleModel* const three = &three_lower_[(c.three + add) * kMultiplier >> (32 - kLowerBits[1])];
+        return {c.one + 1 + upper, &two_lower_[(c.two + add) * kMultiplier >> (32 - kLowerBits[0])],
+                c.expected ? c.expected + 1 + upper : three};
+    }
+
+  private:
+    static constexpr uint32_t kMultiplier = 0x9e3779b1u;
+    static constexpr uint32_t kMultiplier3 = 0x85ebca6bu;
+    using Models = std::vector<NibbleModel>;
+    static Models models(size_t size) { return Models(size, NibbleModel::uniform()); }
+
+    Models one_ = models(17 * 256);
+    Models expected_ = models(17 * 256);
+    Models two_ = models(size_t{1} << kUpperBits[0]);
+    Models three_ = models(size_t{1} << kUpperBits[1]);
+    Models two_lower_ = models(size_t{1} << kLowerBits[0]);
+    Models three_lower_ = models(size_t{1} << kLowerBits[1]);
+};
+
+// Numbers from 0 on: a symbol, or 15 and a bucket.
+struct NumberModels {
+    NibbleModel first = NibbleModel::uniform();
+    NibbleModel bucket = NibbleModel::uniform();
+};
+
+// What comes beside literals.
+struct FieldModels {
+    std::array<NumberModels, 16> run;
+    std::array<NibbleModel, 16> kind = uniform<16>();
+    std::array<NumberModels, 16> length;  // by kind
+    std::array<NibbleModel, kNumClasses> slot = uniform<kNumClasses>();
+    std::array<NibbleModel, kNumClasses> low = uniform<kNumClasses>();  // the last four bits of a distance
+
+    template <size_t kSize>
+    static constexpr std::array<NibbleModel, kSize> uniform() {
+        std::array<NibbleModel, kSize> models;
+        models.fill(NibbleModel::uniform());
+        return models;
+    }
+};
+
+// The contexts of fields: what the sequence before was.
+struct FieldContext {
+    uint32_t num_literals = 0;
+    uint32_t length = kMinLength;
+    unsigned kind = 0;
+
+    unsigned of_run() const { return (std::min(length, 17u) - kMinLength) / 4 * 4 + std::min(num_literals, 3u); }
+    unsigned of_kind(uint32_t literals_now) const { return std::min(literals_now, 3u) * 4 + kind / 4; }
+};
+
+}  // namespace fastcompress::archive

@@ -26,7 +26,7 @@ LAYERS = [
     {"models"},
     {"data"},
     {"codec", "compat"},
-    {"bpe", "lz77"},
+    {"bpe", "lz77", "archive"},
     {"pretokenizer", "formats"},
     {"_core"},
 ]
@@ -101,7 +101,7 @@ def test_import_is_light() -> None:
     loaded = set(output.split())
     assert "numpy" in loaded
     assert not {"torch", "pyarrow", "click", "safetensors", "tqdm", "regex"} & loaded
-    assert not {"fastcompress.compat", "fastcompress.codec", "fastcompress.lz77"} & loaded
+    assert not {"fastcompress.compat", "fastcompress.archive", "fastcompress.codec", "fastcompress.lz77"} & loaded
     assert not {"urllib.request", "http", "tempfile"} & loaded
 
 
@@ -119,7 +119,7 @@ def stub_names(path: Path) -> dict[str, set[str]]:
     return declared
 
 
-@pytest.mark.parametrize("name", ["bpe", "lz77", "pretokenizer"])
+@pytest.mark.parametrize("name", ["archive", "bpe", "lz77", "pretokenizer"])
 def test_stubs_declare_what_there_is(name: str) -> None:
     module = getattr(_core, name)
     declared = stub_names(PACKAGE / "_core" / f"{name}.pyi")
@@ -132,7 +132,7 @@ def test_stubs_declare_what_there_is(name: str) -> None:
 def test_public_names_are_documented_and_there() -> None:
     for name in fastcompress.__all__:
         assert hasattr(fastcompress, name)
-    for module_name in ("bpe", "lz77", "pretokenizer", "codec", "compat.tiktoken", "errors"):
+    for module_name in ("archive", "bpe", "lz77", "pretokenizer", "codec", "compat.tiktoken", "errors"):
         module = importlib.import_module(f"fastcompress.{module_name}")
         assert module.__doc__
         for name in getattr(module, "__all__", []):

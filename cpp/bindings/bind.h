@@ -22,6 +22,7 @@ namespace py = pybind11;
 void bind_pretokenizer(py::module_& m);
 void bind_bpe(py::module_& m);
 void bind_lz77(py::module_& m);
+void bind_archive(py::module_& m);
 
 // Raises the class of fastcompress.errors that a status stands for.
 [[noreturn]] void raise(const Status& status);

@@ -8,4 +8,5 @@ PYBIND11_MODULE(_core, m) {
     fastcompress::bindings::bind_pretokenizer(m);
     fastcompress::bindings::bind_bpe(m);
     fastcompress::bindings::bind_lz77(m);
+    fastcompress::bindings::bind_archive(m);
 }

@@ -13,15 +13,29 @@ from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
 if TYPE_CHECKING:
-    from fastcompress import lz77
+    from fastcompress import archive, lz77
+    from fastcompress.archive import compress, decompress
 
-__all__ = ["BPE", "PretokenCounts", "__version__", "lz77", "pretokenizer"]
+__all__ = [
+    "BPE",
+    "PretokenCounts",
+    "__version__",
+    "archive",
+    "compress",
+    "decompress",
+    "lz77",
+    "pretokenizer",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """`lz77`, imported when it is first asked for, so that `import fastcompress` stays quick."""
+    """Modules, and functions of them, imported when first asked for, so that `import fastcompress` stays quick."""
     if name == "lz77":
         import fastcompress.lz77
 
         return fastcompress.lz77
+    if name in ("archive", "compress", "decompress"):
+        import fastcompress.archive
+
+        return fastcompress.archive if name == "archive" else getattr(fastcompress.archive, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,3 +1,4 @@
+from fastcompress._core import archive as archive
 from fastcompress._core import bpe as bpe
 from fastcompress._core import lz77 as lz77
 from fastcompress._core import pretokenizer as pretokenizer

@@ -80,13 +80,14 @@ std::optional<Streams> split(Bytes coded) {
 
 class SequenceDecoder {
   public:
-    explicit SequenceDecoder(const Streams& streams)
+    SequenceDecoder(const Streams& streams, size_t block_bytes)
         : commands_(streams.messages[kCommands]),
           distances_(streams.messages[kDistances]),
           upper_(streams.messages[kUpper]),
           lower_(streams.messages[kLower]),
           bits_(streams.bits),
-          models_low_bits_(streams.models_low_bits) {}
+          models_low_bits_(streams.models_low_bits),
+          literals_(block_bytes) {}
 
     // False: a match from before the block, or more bytes than it has.
     bool decode(std::span<uint8_t> block);
@@ -170,7 +171,7 @@ bool SequenceDecoder::decode(std::span<uint8_t> block) {
 std::optional<Status> lz_decode(Bytes coded, std::span<uint8_t> out) {
     const std::optional<Streams> streams = split(coded);
     if (!streams) return malformed("the sizes of its streams do not fit");
-    const auto decoder = std::make_unique<SequenceDecoder>(*streams);
+    const auto decoder = std::make_unique<SequenceDecoder>(*streams, out.size());
     if (!decoder->decode(out)) return malformed("a match or run leaves the block");
     if (!decoder->ok()) return malformed("its streams end too early");
     return std::nullopt;

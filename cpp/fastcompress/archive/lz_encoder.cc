@@ -11,7 +11,8 @@ namespace {
 
 class SequenceEncoder {
   public:
-    SequenceEncoder(Bytes block, bool models_low_bits) : block_(block), models_low_bits_(models_low_bits) {}
+    SequenceEncoder(Bytes block, bool models_low_bits)
+        : block_(block), models_low_bits_(models_low_bits), literals_(block.size()) {}
 
     void encode(const Sequence& sequence) {
         number(kCommands, fields_.run[context_.of_run()], sequence.num_literals);
@@ -98,35 +99,42 @@ class SequenceEncoder {
     BitWriter bits_;
 };
 
-// What a level looks at. passes: how often the parse is made anew, by prices of the one before.
+// What a level looks at. The parse is made anew `passes` times, by the prices that the one before led to; only the last time
+// with all of `depth` and `nice`. A literal takes longer to decode than the bytes of a match, so it is charged `literal_tax`
+// more than its price.
 struct Effort {
     uint32_t min_length;  // of the first parse
     uint32_t lazy_depth;
     unsigned passes;
-    uint32_t tree_depth;
+    uint32_t depth;
     uint32_t nice;
+    uint32_t literal_tax;
 };
 constexpr std::array<Effort, kMaxLzLevel> kEfforts = {{
-    {6, 4, 0, 0, 0},
-    {6, 16, 0, 0, 0},
-    {6, 64, 0, 0, 0},
-    {8, 16, 1, 8, 48},
-    {8, 16, 1, 16, 64},
-    {10, 16, 2, 24, 64},
-    {12, 16, 2, 32, 128},
-    {12, 16, 3, 48, 128},
-    {12, 16, 3, 128, 256},
+    {6, 4, 0, 0, 0, 0},
+    {6, 16, 0, 0, 0, 0},
+    {6, 64, 0, 0, 0, 0},
+    {6, 16, 1, 8, 48, kBit / 2},
+    {6, 16, 2, 12, 64, kBit / 2},
+    {6, 16, 2, 24, 64, kBit / 4},
+    {8, 16, 2, 32, 96, kBit / 8},
+    {10, 16, 2, 48, 128, 0},
+    {12, 16, 3, 96, 160, 0},
 }};
+constexpr uint32_t kFirstDepth = 8;
+constexpr uint32_t kFirstNice = 48;
 
 }  // namespace
 
 std::vector<uint8_t> lz_encode(Bytes block, unsigned level) {
     const Effort& effort = kEfforts[level - 1];
     std::vector<Sequence> sequences = parse_lazily(block, effort.min_length, effort.lazy_depth);
-    for (unsigned pass = 0; pass < effort.passes; ++pass) {
-        sequences = parse_by_price(block, Prices(block, sequences), effort.tree_depth, effort.nice);
+    for (unsigned left = effort.passes; left > 0; --left) {
+        const Prices prices(block, sequences, effort.literal_tax);
+        sequences =
+            parse_by_price(block, prices, left == 1 ? effort.depth : kFirstDepth, left == 1 ? effort.nice : kFirstNice);
     }
-    return lz_encode_sequences(block, sequences, Prices(block, sequences).models_low_bits());
+    return lz_encode_sequences(block, sequences, pays_to_model_low_bits(sequences));
 }
 
 std::vector<uint8_t> lz_encode_sequences(Bytes block, const std::vector<Sequence>& sequences, bool models_low_bits) {

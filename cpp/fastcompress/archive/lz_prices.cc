@@ -62,6 +62,32 @@ struct NumberCounts {
     }
 };
 
+// Of the last four bits of distances.
+Counts low_counts(const std::vector<Sequence>& sequences) {
+    Counts low{};
+    RecentDistances recent;
+    for (const Sequence& sequence : sequences) {
+        if (sequence.length == 0) break;
+        const unsigned place = recent.find(sequence.distance);
+        const unsigned c = distance_class(sequence.distance);
+        if (place == kNumRecent && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
+        recent.use(place, sequence.distance);
+    }
+    return low;
+}
+std::array<uint32_t, 16> flat() {
+    std::array<uint32_t, 16> prices;
+    prices.fill(4 * kBit);
+    return prices;
+}
+// What modelling them saves; a symbol also takes longer to decode than plain bits, which it has to be worth.
+int64_t gain_of(const Counts& low) {
+    const auto prices = prices_of(low);
+    int64_t gain = 0;
+    for (size_t i = 0; i < 16; ++i) gain += int64_t{low[i]} * (4 * kBit - kBit / 16 - int64_t{prices[i]});
+    return gain;
+}
+
 uint32_t price_of(const Part& part) {
     return kNibblePrecision * kBit - log2_of(part.frequency);
 }
@@ -69,7 +95,7 @@ uint32_t price_of(const Part& part) {
 // Of every byte of a text as a literal at its place.
 class LiteralPricer {
   public:
-    explicit LiteralPricer(Bytes text) : text_(text), prices_(text.size()) {}
+    LiteralPricer(Bytes text, uint32_t tax) : text_(text), tax_(tax), prices_(text.size()), models_(text.size()) {}
 
     // A match where the last literal was, if distance > 0; then bytes that the models do or do not see.
     void price(size_t count, uint32_t distance, bool learns) {
@@ -90,11 +116,12 @@ class LiteralPricer {
             upper.learn(byte >> 4);
             lower.learn(byte & 15);
         }
-        prices_[position_++] = static_cast<uint16_t>(price);
+        prices_[position_++] = static_cast<uint16_t>(price + tax_);
         previous_ = previous_ << 8 | byte;
     }
 
     Bytes text_;
+    uint32_t tax_;
     size_t position_ = 0;
     uint32_t previous_ = 0;
     std::vector<uint16_t> prices_;
@@ -109,13 +136,13 @@ uint32_t log2_of(uint32_t x) {
     return exponent * kBit + kLog2[mantissa - 2048];
 }
 
-Prices::Prices(Bytes text, const std::vector<Sequence>& sequences) {
-    LiteralPricer literals(text);
+Prices::Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t literal_tax) {
+    LiteralPricer literals(text, literal_tax);
     NumberCounts runs;
     std::array<NumberCounts, 16> lengths{};
     std::array<Counts, 2> kinds{};
     std::array<Counts, kNumClasses> slots{};
-    Counts low{};
+    const Counts low = low_counts(sequences);
     RecentDistances recent;
     bool after_match = false;
     for (const Sequence& sequence : sequences) {
@@ -130,7 +157,6 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences) {
         if (place == kNumRecent) {
             const uint32_t offset = sequence.distance - kClassBase[distance_class_];
             ++slots[distance_class_][offset >> (2 * distance_class_)];
-            if (distance_class_ >= 2) ++low[offset & 15];
         }
         recent.use(place, sequence.distance);
         literals.price(sequence.length, 0, false);
@@ -141,14 +167,11 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences) {
     for (size_t k = 0; k < 2; ++k) kind_[k] = prices_of(kinds[k]);
     for (size_t c = 0; c < kNumClasses; ++c) slot_[c] = prices_of(slots[c]);
     for (size_t kind = 0; kind < 16; ++kind) lengths[kind].price(length_[kind], kMinLength);
-    low_ = prices_of(low);
-    uint64_t cost = 0, num = 0;
-    for (size_t k = 0; k < 16; ++k) {
-        cost += uint64_t{low[k]} * low_[k];
-        num += low[k];
-    }
-    models_low_bits_ = cost + num * kBit / 16 < num * 4 * kBit;
-    if (!models_low_bits_) low_.fill(4 * kBit);
+    low_ = gain_of(low) > 0 ? prices_of(low) : flat();
+}
+
+bool pays_to_model_low_bits(const std::vector<Sequence>& sequences) {
+    return gain_of(low_counts(sequences)) > 0;
 }
 
 }  // namespace fastcompress::archive

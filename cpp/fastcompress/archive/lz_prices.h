@@ -17,13 +17,16 @@ inline constexpr uint32_t kBit = 256;
 // 256 log2(x), x >= 1, rounded down to what 12 leading bits of x say.
 uint32_t log2_of(uint32_t x);
 
+// Whether it pays to model the last four bits of distances.
+bool pays_to_model_low_bits(const std::vector<Sequence>& sequences);
+
 class Prices {
   public:
     static constexpr uint32_t kMostLength = 288;  // longer lengths cost as much as this one
     static constexpr uint32_t kMostRun = 64;
 
-    // Of a parse of the text.
-    Prices(Bytes text, const std::vector<Sequence>& sequences);
+    // By a parse of the text; literals are charged literal_tax more.
+    Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t literal_tax);
 
     uint32_t literal(size_t position) const { return literal_[position]; }
     uint32_t run(uint32_t num_literals) const { return run_[num_literals < kMostRun ? num_literals : kMostRun]; }
@@ -40,8 +43,6 @@ class Prices {
         return price;
     }
     const uint32_t* lengths(unsigned kind) const { return length_[kind].data(); }
-    // Whether it pays to model the last four bits of a distance.
-    bool models_low_bits() const { return models_low_bits_; }
 
   private:
     std::vector<uint16_t> literal_;
@@ -50,7 +51,6 @@ class Prices {
     std::array<std::array<uint32_t, 16>, kNumClasses> slot_;
     std::array<uint32_t, 16> low_;
     std::array<std::array<uint32_t, kMostLength + 1>, 16> length_;
-    bool models_low_bits_;
 };
 
 }  // namespace fastcompress::archive

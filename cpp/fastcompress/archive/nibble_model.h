@@ -33,13 +33,13 @@ inline constexpr int kNibbleTotal = 1 << kNibblePrecision;
 
 // r, by how many symbols were seen; the last one for all after.
 struct Rates {
-    std::array<uint8_t, 32> shift;
+    std::array<uint8_t, 256> shift;
 
-    // 1, 1, 2 ... about log2(symbols seen) + 1, but at most `slowest`.
+    // The whole part of log2(seen + 2), but at most `slowest`.
     static constexpr Rates up_to(unsigned slowest) {
         Rates rates{};
-        for (unsigned seen = 0; seen < 32; ++seen) {
-            const auto shift = static_cast<unsigned>(std::bit_width(seen + 3)) - 1;
+        for (unsigned seen = 0; seen < 256; ++seen) {
+            const auto shift = static_cast<unsigned>(std::bit_width(seen + 2)) - 1;
             rates.shift[seen] = static_cast<uint8_t>(shift < slowest ? shift : slowest);
         }
         return rates;
@@ -47,7 +47,7 @@ struct Rates {
 };
 
 struct alignas(32) NibbleModel {
-    std::array<uint16_t, 16> values;  // values[0]: symbols seen, at most 31; else cumulative
+    std::array<uint16_t, 16> values;  // values[0]: symbols seen, at most 255; else cumulative
 
     static constexpr NibbleModel uniform() {
         NibbleModel model{};
@@ -116,7 +116,7 @@ inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
         const __m128i value = _mm_load_si128(values + k);
         _mm_store_si128(values + k, _mm_add_epi16(value, _mm_sra_epi16(_mm_sub_epi16(target, value), shift)));
     }
-    model.values[0] = static_cast<uint16_t>(seen + (seen < 31));
+    model.values[0] = static_cast<uint16_t>(seen + (seen < 255));
 }
 
 #else
@@ -154,7 +154,7 @@ inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
         const int value = model.values[i];
         model.values[i] = static_cast<uint16_t>(value + ((target - value) >> rates.shift[seen]));
     }
-    model.values[0] = static_cast<uint16_t>(seen + (seen < 31));
+    model.values[0] = static_cast<uint16_t>(seen + (seen < 255));
 }
 
 #endif

@@ -217,7 +217,6 @@ def test_moved_records(archived: tuple[bytes, bytes]) -> None:
         bytes(100),
         vocabulary,
         zlib.compress(data),
-        lzma.compress(data),
     ):
         assert_refused(foreign, 1 << 20)
 

@@ -107,23 +107,25 @@ class LiteralModels {
 
 // Numbers from 0 on: a symbol, or 15 and a bucket.
 struct NumberModels {
-    NibbleModel first = NibbleModel::uniform();
-    NibbleModel bucket = NibbleModel::uniform();
+    NibbleModel first;
+    NibbleModel bucket;
 };
 
 // What comes beside literals.
 struct FieldModels {
     std::array<NumberModels, 16> run;
-    std::array<NibbleModel, 16> kind = uniform<16>();
-    std::array<NumberModels, 16> length;  // by kind
-    std::array<NibbleModel, kNumClasses> slot = uniform<kNumClasses>();
-    std::array<NibbleModel, kNumClasses> low = uniform<kNumClasses>();  // the last four bits of a distance
+    std::array<NibbleModel, 16> kind;
+    std::array<NumberModels, 16> length;        // by kind
+    std::array<NibbleModel, kNumClasses> slot;  // by class of distance
+    std::array<NibbleModel, kNumClasses> low;   // the last four bits of a distance
 
-    template <size_t kSize>
-    static constexpr std::array<NibbleModel, kSize> uniform() {
-        std::array<NibbleModel, kSize> models;
-        models.fill(NibbleModel::uniform());
-        return models;
+    FieldModels() {
+        const NibbleModel uniform = NibbleModel::uniform();
+        run.fill({uniform, uniform});
+        kind.fill(uniform);
+        length.fill({uniform, uniform});
+        slot.fill(uniform);
+        low.fill(uniform);
     }
 };
 

@@ -59,12 +59,16 @@ void test_nibble_models() {
             expected.values[i] = static_cast<uint16_t>(value + ((target - value) >> rates.shift[model.num_seen()]));
         }
         expected.values[0] = static_cast<uint16_t>(std::min(model.num_seen() + 1, 255u));
+        NibbleModel plain = model;
+        learn_plainly(plain, symbol, rates);
         learn(model, symbol, rates);
         CHECK(model.values == expected.values);
+        CHECK(plain.values == expected.values);
         if (round % 2 == 0) learn(other, below(random, 16), rates);
 
         const auto weight = static_cast<uint16_t>(random());
         const Nibbles mixed = Nibbles(model).towards(other, weight);
+        const PlainNibbles mixed_plainly = PlainNibbles(model).towards(other, weight);
         uint32_t begin = 0;
         for (unsigned s = 0; s < 16; ++s) {
             const auto mix = [&](unsigned i) {
@@ -76,6 +80,10 @@ void test_nibble_models() {
             CHECK_EQ(part.cumulative, begin);
             CHECK_EQ(part.frequency, end - begin);
             CHECK(end > begin);
+            CHECK_EQ(mixed_plainly.part(s).cumulative, begin);
+            CHECK_EQ(mixed_plainly.part(s).frequency, end - begin);
+            CHECK_EQ(mixed_plainly.find(begin), s);
+            CHECK_EQ(mixed_plainly.find(end - 1), s);
             CHECK_EQ(mixed.find(begin), s);
             CHECK_EQ(mixed.find(end - 1), s);
             begin = end;

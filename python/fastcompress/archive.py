@@ -38,7 +38,7 @@ def compress(
 
     Args:
         method: "lz": LZ77 under adaptive models, quick to decompress.
-        level: 1 (quickest) to 9 (smallest); None: 6.
+        level: 1 (quickest) to 9 (smallest); None: 8.
         block_bytes: how much is coded at once, 64 KiB to 64 MiB; None: by level, 4 to 16 MiB. Each block is coded
             alone, so larger ones compress better, and several are coded and decoded at the same time.
         num_threads: None: one a core; the archive is the same for any number.

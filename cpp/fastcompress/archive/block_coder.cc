@@ -14,7 +14,7 @@ class LzCoder final : public BlockCoder {
     }
     std::string_view name() const override { return "lz"; }
     unsigned max_level() const override { return kMaxLzLevel; }
-    unsigned default_level() const override { return 6; }
+    unsigned default_level() const override { return 8; }
     size_t default_block_bytes(unsigned level) const override {
         return size_t{level < 4 ? 4u : level < 7 ? 8u : 16u} << 20;
     }

@@ -195,14 +195,16 @@ void PriceParser::emit_match(uint32_t distance, uint32_t length) {
 }  // namespace
 
 std::vector<Sequence> parse_lazily(Bytes text, uint32_t min_length, uint32_t depth) {
-    const lz77::Params params = {lz77::kUnlimited, min_length, lz77::kUnlimited, depth, lz77::ParseRule::kLazy};
+    // Longer least lengths than 8 bytes take lz77 ten times as long on texts with long runs; they are sifted out here instead.
+    const uint32_t least = std::min(min_length, 8u);
+    const lz77::Params params = {lz77::kUnlimited, least, lz77::kUnlimited, depth, lz77::ParseRule::kLazy};
     const lz77::TokenColumns tokens = lz77::parse(text, params);
     std::vector<Sequence> sequences;
     uint32_t run = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
         const lz77::Token token = tokens[i];
-        if (token.kind == lz77::TokenKind::kLiteral) {
-            ++run;
+        if (token.kind == lz77::TokenKind::kLiteral || token.length < min_length) {
+            run += token.length;
         } else {
             sequences.push_back({run, token.length, token.value});
             run = 0;

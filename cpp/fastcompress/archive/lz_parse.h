@@ -9,7 +9,7 @@
 
 namespace fastcompress::archive {
 
-// The tokens of lz77's lazy parse, as sequences. O(n * depth).
+// The tokens of lz77's lazy parse, as sequences, without matches of less than min_length. O(n * depth).
 std::vector<Sequence> parse_lazily(Bytes text, uint32_t min_length, uint32_t depth);
 
 // The sequences of least price, nearly. `depth` and `nice` as in match_tree.h; O(n * depth * nice) at worst.

@@ -21,7 +21,7 @@
 #include "fastcompress/arithmetic/range_coder.h"
 #include "fastcompress/common/targets.h"
 
-#if defined(__SSE2__) && !defined(FASTCOMPRESS_PLAIN_NIBBLES)
+#if defined(__SSE2__)
 #define FASTCOMPRESS_SSE2_NIBBLES
 #include "fastcompress/common/x86_intrinsics.h"
 #endif
@@ -63,8 +63,46 @@ struct Part {
     uint32_t frequency;
 };
 
+// One model, or a mix: what coding a symbol takes.
+class PlainNibbles {
+  public:
+    explicit PlainNibbles(const NibbleModel& model) : values_(model.values) {}
+    PlainNibbles towards(const NibbleModel& to, uint16_t weight) const {
+        PlainNibbles mixed = *this;
+        for (size_t i = 1; i < 16; ++i) {
+            const int difference = int{to.values[i]} - values_[i];
+            mixed.values_[i] = static_cast<uint16_t>(values_[i] + ((difference * weight) >> 16));
+        }
+        return mixed;
+    }
+    unsigned find(uint32_t quantile) const {
+        unsigned symbol = 0;
+        while (symbol < 15 && values_[symbol + 1] <= quantile) ++symbol;
+        return symbol;
+    }
+    Part part(unsigned symbol) const {
+        const uint32_t begin = symbol == 0 ? 0 : values_[symbol];
+        const uint32_t end = symbol == 15 ? kNibbleTotal : values_[symbol + 1];
+        return {begin, end - begin};
+    }
+
+  private:
+    std::array<uint16_t, 16> values_;
+};
+
+inline void learn_plainly(NibbleModel& model, unsigned symbol, const Rates& rates) {
+    const unsigned seen = model.values[0];
+    for (unsigned i = 1; i < 16; ++i) {
+        const int target = static_cast<int>(i) + (i > symbol ? kNibbleTotal - 16 : 0);
+        const int value = model.values[i];
+        model.values[i] = static_cast<uint16_t>(value + ((target - value) >> rates.shift[seen]));
+    }
+    model.values[0] = static_cast<uint16_t>(seen + (seen < 255));
+}
+
 #if defined(FASTCOMPRESS_SSE2_NIBBLES)
 
+// The same.
 class Nibbles {
   public:
     explicit Nibbles(const NibbleModel& model) : Nibbles(load(model, 0), load(model, 8)) {}
@@ -121,40 +159,10 @@ inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
 
 #else
 
-class Nibbles {
-  public:
-    explicit Nibbles(const NibbleModel& model) : values_(model.values) {}
-    Nibbles towards(const NibbleModel& to, uint16_t weight) const {
-        Nibbles mixed = *this;
-        for (size_t i = 1; i < 16; ++i) {
-            const int difference = int{to.values[i]} - values_[i];
-            mixed.values_[i] = static_cast<uint16_t>(values_[i] + ((difference * weight) >> 16));
-        }
-        return mixed;
-    }
-    unsigned find(uint32_t quantile) const {
-        unsigned symbol = 0;
-        while (symbol < 15 && values_[symbol + 1] <= quantile) ++symbol;
-        return symbol;
-    }
-    Part part(unsigned symbol) const {
-        const uint32_t begin = symbol == 0 ? 0 : values_[symbol];
-        const uint32_t end = symbol == 15 ? kNibbleTotal : values_[symbol + 1];
-        return {begin, end - begin};
-    }
-
-  private:
-    std::array<uint16_t, 16> values_;
-};
+using Nibbles = PlainNibbles;
 
 inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
-    const unsigned seen = model.values[0];
-    for (unsigned i = 1; i < 16; ++i) {
-        const int target = static_cast<int>(i) + (i > symbol ? kNibbleTotal - 16 : 0);
-        const int value = model.values[i];
-        model.values[i] = static_cast<uint16_t>(value + ((target - value) >> rates.shift[seen]));
-    }
-    model.values[0] = static_cast<uint16_t>(seen + (seen < 255));
+    learn_plainly(model, symbol, rates);
 }
 
 #endif

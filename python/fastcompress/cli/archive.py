@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 20
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", help="A file; -: standard output.  [default: FILE.fcz; of -, -]")
 @click.option("--method", default="lz", show_default=True, help="How: lz (quick to decompress).")
-@click.option("--level", type=click.IntRange(min=1), help="From 1 (quickest) to 9 (smallest).  [default: 6]")
+@click.option("--level", type=click.IntRange(min=1), help="From 1 (quickest) to 9 (smallest).  [default: 8]")
 @click.option("--threads", type=click.IntRange(min=1, max=1024), help="[default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it is there.")
 @json_option

@@ -26,7 +26,7 @@ LAYERS = [
     {"models"},
     {"data"},
     {"codec", "compat"},
-    {"bpe", "lz77", "equal_info"},
+    {"bpe", "lz77", "equal_info", "archive"},
     {"arithmetic"},
     {"pretokenizer", "formats"},
     {"_core"},
@@ -102,7 +102,7 @@ def test_import_is_light() -> None:
     loaded = set(output.split())
     assert "numpy" in loaded
     assert not {"torch", "pyarrow", "click", "safetensors", "tqdm", "regex"} & loaded
-    assert not {"fastcompress.compat", "fastcompress.codec", "fastcompress.lz77", "fastcompress.equal_info"} & loaded
+    assert not {f"fastcompress.{name}" for name in ("archive", "arithmetic", "codec", "compat", "equal_info", "lz77")} & loaded
     assert not {"urllib.request", "http", "tempfile"} & loaded
 
 
@@ -120,7 +120,7 @@ def stub_names(path: Path) -> dict[str, set[str]]:
     return declared
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "bpe", "equal_info", "lz77", "models", "pretokenizer", "windows"])
+@pytest.mark.parametrize("name", ["archive", "arithmetic", "bpe", "equal_info", "lz77", "models", "pretokenizer", "windows"])
 def test_stubs_declare_what_there_is(name: str) -> None:
     module = getattr(_core, name)
     declared = stub_names(PACKAGE / "_core" / f"{name}.pyi")
@@ -134,6 +134,7 @@ def test_public_names_are_documented_and_there() -> None:
     for name in fastcompress.__all__:
         assert hasattr(fastcompress, name)
     for module_name in (
+        "archive",
         "arithmetic",
         "arithmetic.models",
         "bpe",

@@ -26,6 +26,7 @@ void bind_lz77(py::module_& m);
 void bind_models(py::module_& m);
 void bind_windows(py::module_& m);
 void bind_equal_info(py::module_& m);
+void bind_archive(py::module_& m);
 
 // Raises the class of fastcompress.errors that a status stands for.
 [[noreturn]] void raise(const Status& status);

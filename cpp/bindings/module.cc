@@ -12,4 +12,5 @@ PYBIND11_MODULE(_core, m) {
     fastcompress::bindings::bind_models(m);
     fastcompress::bindings::bind_windows(m);
     fastcompress::bindings::bind_equal_info(m);
+    fastcompress::bindings::bind_archive(m);
 }

@@ -14,15 +14,27 @@ from fastcompress._core import __version__
 from fastcompress.bpe import BPE, PretokenCounts
 
 if TYPE_CHECKING:
-    from fastcompress import arithmetic, equal_info, lz77
+    from fastcompress import archive, arithmetic, equal_info, lz77
+    from fastcompress.archive import compress, decompress
 
-__all__ = ["BPE", "PretokenCounts", "__version__", "arithmetic", "equal_info", "lz77", "pretokenizer"]
-
-_LAZY_MODULES = ("arithmetic", "equal_info", "lz77")
+__all__ = [
+    "BPE",
+    "PretokenCounts",
+    "__version__",
+    "archive",
+    "arithmetic",
+    "compress",
+    "decompress",
+    "equal_info",
+    "lz77",
+    "pretokenizer",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is first asked for, so that `import fastcompress` stays quick."""
-    if name in _LAZY_MODULES:
+    """Modules, and functions of them, imported when first asked for, so that `import fastcompress` stays quick."""
+    if name in ("archive", "arithmetic", "equal_info", "lz77"):
         return importlib.import_module(f"fastcompress.{name}")
+    if name in ("compress", "decompress"):
+        return getattr(importlib.import_module("fastcompress.archive"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
+from fastcompress.cli.archive import compress, decompress
 from fastcompress.cli.convert import convert
 from fastcompress.cli.decode import decode
 from fastcompress.cli.encode import encode
@@ -82,7 +83,19 @@ def main() -> None:
     """Text to tokens to bits per byte: train tokenizers and models, and compare them."""
 
 
-for _command in (train_tokenizer, encode, decode, convert, train, generate, evaluate, study, view):
+for _command in (
+    train_tokenizer,
+    encode,
+    decode,
+    convert,
+    compress,
+    decompress,
+    train,
+    generate,
+    evaluate,
+    study,
+    view,
+):
     _command.params.append(
         click.Option(["--traceback"], is_flag=True, expose_value=False, help="On an error, print its origin.")
     )

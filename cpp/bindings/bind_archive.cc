@@ -1,0 +1,122 @@
+#include <pybind11/stl.h>
+
+#include <mutex>
+
+#include "bind.h"
+#include "fastcompress/archive/container.h"
+
+namespace fastcompress::bindings {
+namespace {
+
+using archive::ArchiveReader;
+using archive::ArchiveWriter;
+using archive::BlockCoder;
+using archive::Header;
+using archive::Method;
+using archive::WriterSettings;
+
+constexpr Method kMethods[] = {Method::kLz, Method::kCm};
+
+std::string names() {
+    std::string all;
+    for (const Method method : kMethods) {
+        const BlockCoder* const coder = archive::block_coder(method);
+        if (coder != nullptr) all += (all.empty() ? "'" : ", '") + std::string(coder->name()) + "'";
+    }
+    return all;
+}
+
+Method method_named(const std::string& name) {
+    for (const Method method : kMethods) {
+        const BlockCoder* const coder = archive::block_coder(method);
+        if (coder != nullptr && coder->name() == name) return method;
+    }
+    raise(invalid_argument("there is no method '" + name + "'; there are " + names()));
+}
+
+WriterSettings make_settings(const std::string& method, unsigned level, size_t block_bytes,
+                             std::optional<uint64_t> content_bytes, size_t num_threads) {
+    return {method_named(method), level, block_bytes, content_bytes, num_threads};
+}
+
+// A pass over an archive from Python, which may be called from several threads: each call has it alone.
+template <class Pass>
+class Guarded {
+  public:
+    explicit Guarded(Pass pass) : pass_(std::move(pass)) {}
+    template <class Body>
+    auto with(const Body& body) {
+        return without_gil([&] {
+            const std::scoped_lock lock(mutex_);
+            return body(pass_);
+        });
+    }
+
+  private:
+    std::mutex mutex_;
+    Pass pass_;
+};
+using Writer = Guarded<ArchiveWriter>;
+using Reader = Guarded<ArchiveReader>;
+
+void bind_passes(py::module_& sub) {
+    py::class_<Writer>(sub, "Writer")
+        .def(py::init([](const std::string& method, unsigned level, size_t block_bytes,
+                         std::optional<uint64_t> content_bytes, size_t num_threads) {
+            const auto settings = make_settings(method, level, block_bytes, content_bytes, num_threads);
+            return std::make_unique<Writer>(value_or_raise(ArchiveWriter::make(settings)));
+        }))
+        .def("append",
+             [](Writer& writer, py::handle data) {
+                 const TextView view(data);
+                 return to_py_bytes(writer.with([&](ArchiveWriter& pass) { return pass.append(view.bytes()); }));
+             })
+        .def("finish", [](Writer& writer) {
+            return to_py_bytes(value_or_raise(writer.with([](ArchiveWriter& pass) { return pass.finish(); })));
+        });
+    py::class_<Reader>(sub, "Reader")
+        .def(py::init([](uint64_t max_output, size_t num_threads) {
+            return std::make_unique<Reader>(ArchiveReader(max_output, num_threads));
+        }))
+        .def("append",
+             [](Reader& reader, py::handle data) {
+                 const TextView view(data);
+                 return to_py_bytes(
+                     value_or_raise(reader.with([&](ArchiveReader& pass) { return pass.append(view.bytes()); })));
+             })
+        .def("finish", [](Reader& reader) {
+            if (const auto error = reader.with([](ArchiveReader& pass) { return pass.finish(); })) raise(*error);
+        });
+}
+
+py::tuple header(py::handle data) {
+    const TextView view(data);
+    const Header header = value_or_raise(archive::read_header(view.bytes()));
+    const std::string name(archive::block_coder(header.method)->name());
+    return py::make_tuple(name, header.level, header.block_bytes, header.content_bytes,
+                          to_py_bytes(Bytes(header.model_hash)));
+}
+
+}  // namespace
+
+void bind_archive(py::module_& m) {
+    py::module_ sub = m.def_submodule("archive");
+    sub.attr("MIN_BLOCK_BYTES") = py::int_(archive::kMinBlockBytes);
+    sub.attr("MAX_BLOCK_BYTES") = py::int_(archive::kMaxBlockBytes);
+    sub.attr("HEADER_BYTES") = py::int_(archive::kHeaderBytes);
+    sub.def("compress", [](py::handle data, const std::string& method, unsigned level, size_t block_bytes,
+                           size_t num_threads) {
+        const TextView view(data);
+        const auto settings = make_settings(method, level, block_bytes, std::nullopt, num_threads);
+        return to_py_bytes(value_or_raise(without_gil([&] { return archive::compress(view.bytes(), settings); })));
+    });
+    sub.def("decompress", [](py::handle data, uint64_t max_output, size_t num_threads) {
+        const TextView view(data);
+        return to_py_bytes(
+            value_or_raise(without_gil([&] { return archive::decompress(view.bytes(), max_output, num_threads); })));
+    });
+    sub.def("header", &header);
+    bind_passes(sub);
+}
+
+}  // namespace fastcompress::bindings

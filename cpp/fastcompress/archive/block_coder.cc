@@ -1,0 +1,34 @@
+// The methods there are. A new one is a BlockCoder and a line in block_coder().
+#include "fastcompress/archive/block_coder.h"
+
+#include "fastcompress/archive/lz_codec.h"
+
+namespace fastcompress::archive {
+namespace {
+
+class LzCoder final : public BlockCoder {
+  public:
+    std::vector<uint8_t> encode(Bytes block, unsigned level) const override { return lz_encode(block, level); }
+    std::optional<Status> decode(Bytes coded, unsigned, std::span<uint8_t> out) const override {
+        return lz_decode(coded, out);
+    }
+    std::string_view name() const override { return "lz"; }
+    unsigned max_level() const override { return kMaxLzLevel; }
+    unsigned default_level() const override { return 8; }
+    size_t default_block_bytes(unsigned level) const override {
+        return size_t{level < 4 ? 4u : level < 7 ? 8u : 16u} << 20;
+    }
+};
+
+}  // namespace
+
+const BlockCoder* block_coder(Method method) {
+    static const LzCoder lz;
+    switch (method) {
+        case Method::kLz: return &lz;
+        case Method::kCm: return nullptr;  // reserved
+    }
+    return nullptr;
+}
+
+}  // namespace fastcompress::archive

@@ -1,0 +1,180 @@
+#include <memory>
+
+#include "fastcompress/archive/lz_codec.h"
+#include "fastcompress/archive/lz_models.h"
+#include "fastcompress/archive/plain_bits.h"
+
+namespace fastcompress::archive {
+namespace {
+
+using arithmetic::RangeDecoder;
+
+inline unsigned get(RangeDecoder& stream, const Nibbles& nibbles) {
+    const unsigned symbol = nibbles.find(stream.peek(kNibblePrecision));
+    const Part part = nibbles.part(symbol);
+    stream.consume(part.cumulative, part.frequency);
+    return symbol;
+}
+inline unsigned get_symbol(RangeDecoder& stream, NibbleModel& model) {
+    const unsigned symbol = get(stream, Nibbles(model));
+    learn(model, symbol, kFieldRates);
+    return symbol;
+}
+inline uint32_t get_number(RangeDecoder& stream, NumberModels& models, BitReader& bits) {
+    const unsigned first = get_symbol(stream, models.first);
+    if (first < 15) [[likely]]
+        return first;
+    const unsigned bucket = get_symbol(stream, models.bucket);
+    return 15 + kEscapeBase[bucket] + bits.read(kEscapeBits[bucket]);
+}
+
+// `length` bytes that repeat those `distance` before them, one by one. `room` >= length bytes may be written.
+inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room) {
+    const uint8_t* source = out - distance;
+    if (distance >= 16 && room >= length + 16) [[likely]] {
+        size_t i = 0;
+        do {
+            std::memcpy(out + i, source + i, 16);
+            i += 16;
+        } while (i < length);
+        return;
+    }
+    size_t done = 0;
+    while (done < length) {  // what has been copied repeats itself
+        const size_t step = std::min(distance + done, length - done);
+        std::memcpy(out + done, source, step);
+        done += step;
+    }
+}
+
+struct Streams {
+    std::array<Bytes, kNumStreams> messages;
+    Bytes bits;
+    bool models_low_bits;
+};
+
+// What stands before the streams.
+std::optional<Streams> split(Bytes coded) {
+    if (coded.empty() || coded[0] > 1) return std::nullopt;
+    Streams streams;
+    streams.models_low_bits = coded[0] == 1;
+    size_t i = 1;
+    std::array<size_t, kNumStreams> sizes{};
+    for (size_t& size : sizes) {
+        for (unsigned shift = 0;; shift += 7) {
+            if (i == coded.size() || shift > 28) return std::nullopt;
+            const uint8_t byte = coded[i++];
+            size |= size_t{byte & 0x7fu} << shift;
+            if (byte < 0x80) break;
+        }
+    }
+    Bytes rest = coded.subspan(i);
+    for (size_t k = 0; k < kNumStreams; ++k) {
+        if (sizes[k] > rest.size()) return std::nullopt;
+        streams.messages[k] = rest.first(sizes[k]);
+        rest = rest.subspan(sizes[k]);
+    }
+    streams.bits = rest;
+    return streams;
+}
+
+class SequenceDecoder {
+  public:
+    SequenceDecoder(const Streams& streams, size_t block_bytes)
+        : commands_(streams.messages[kCommands]),
+          distances_(streams.messages[kDistances]),
+          upper_(streams.messages[kUpper]),
+          lower_(streams.messages[kLower]),
+          bits_(streams.bits),
+          models_low_bits_(streams.models_low_bits),
+          literals_(block_bytes) {}
+
+    // False: a match from before the block, or more bytes than it has.
+    bool decode(std::span<uint8_t> block);
+    bool ok() const { return commands_.ok() && distances_.ok() && upper_.ok() && lower_.ok() && bits_.ok(); }
+
+  private:
+    uint8_t literal(uint32_t previous, int expected) {
+        const auto context = literals_.context(previous, expected);
+        const HalfByte upper = literals_.upper(context);
+        const unsigned high = get(upper_, upper.mixed());
+        const HalfByte lower = literals_.lower(context, high);
+        upper.learn(high);
+        const unsigned low = get(lower_, lower.mixed());
+        lower.learn(low);
+        return static_cast<uint8_t>(high << 4 | low);
+    }
+    uint8_t* literals(uint8_t* out, size_t position, uint32_t count, bool after_match);
+    uint32_t new_distance(unsigned c) {
+        const uint32_t base = kClassBase[c] + (get_symbol(distances_, fields_.slot[c]) << (2 * c));
+        if (!models_low_bits_ || c < 2) return base + bits_.read(2 * c);
+        const unsigned low = get_symbol(distances_, fields_.low[c]);
+        return base + (bits_.read(2 * c - 4) << 4) + low;
+    }
+
+    RangeDecoder commands_;
+    RangeDecoder distances_;
+    RangeDecoder upper_;
+    RangeDecoder lower_;
+    BitReader bits_;
+    bool models_low_bits_;
+    RecentDistances recent_;
+    FieldContext context_;
+    FieldModels fields_;
+    LiteralModels literals_;
+};
+
+uint8_t* SequenceDecoder::literals(uint8_t* out, size_t position, uint32_t count, bool after_match) {
+    uint32_t previous = 0;
+    for (size_t i = 0; i < 3 && i < position; ++i) previous |= uint32_t{out[-1 - static_cast<ptrdiff_t>(i)]} << (8 * i);
+    int expected = after_match ? out[-static_cast<ptrdiff_t>(recent_.values[0])] : -1;
+    for (uint8_t* const end = out + count; out != end; ++out) {
+        *out = literal(previous, expected);
+        previous = previous << 8 | *out;
+        expected = -1;
+    }
+    return out;
+}
+
+bool SequenceDecoder::decode(std::span<uint8_t> block) {
+    uint8_t* const begin = block.data();
+    uint8_t* const end = begin + block.size();
+    uint8_t* out = begin;
+    bool after_match = false;
+    for (;;) {
+        const uint32_t run = get_number(commands_, fields_.run[context_.of_run()], bits_);
+        if (run > static_cast<size_t>(end - out)) return false;
+        if (run > 0) out = literals(out, static_cast<size_t>(out - begin), run, after_match);
+        if (out == end) return true;
+
+        const unsigned kind = get_symbol(distances_, fields_.kind[context_.of_kind(run)]);
+        const uint32_t length = kMinLength + get_number(commands_, fields_.length[kind], bits_);
+        uint32_t distance;
+        if (kind < kNumRecent) {
+            distance = recent_.values[kind];
+            recent_.use(kind, distance);
+        } else {
+            distance = new_distance(kind - kNumRecent);
+            recent_.use(kNumRecent, distance);
+        }
+        const auto room = static_cast<size_t>(end - out);
+        if (distance > static_cast<size_t>(out - begin) || length > room) return false;
+        copy_match(out, distance, length, room);
+        out += length;
+        context_ = {run, length, kind};
+        after_match = true;
+    }
+}
+
+}  // namespace
+
+std::optional<Status> lz_decode(Bytes coded, std::span<uint8_t> out) {
+    const std::optional<Streams> streams = split(coded);
+    if (!streams) return malformed("the sizes of its streams do not fit");
+    const auto decoder = std::make_unique<SequenceDecoder>(*streams, out.size());
+    if (!decoder->decode(out)) return malformed("a match or run leaves the block");
+    if (!decoder->ok()) return malformed("its streams end too early");
+    return std::nullopt;
+}
+
+}  // namespace fastcompress::archive

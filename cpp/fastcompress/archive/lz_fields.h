@@ -1,0 +1,66 @@
+// What the method "lz" codes: sequences of literals and a match each, as symbols of 4 bits and plain bits. FORMAT.md defines it.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "fastcompress/common/bytes.h"
+
+namespace fastcompress::archive {
+
+// num_literals bytes as they are, then a match; length 0: the last of a block, which has none.
+struct Sequence {
+    uint32_t num_literals;
+    uint32_t length;
+    uint32_t distance;
+};
+
+inline constexpr uint32_t kMinLength = 2;
+
+// Numbers from 0 on: those below 15 are a symbol, others the symbol 15 and an escape: a bucket symbol and its extra bits.
+inline constexpr std::array<uint8_t, 16> kEscapeBits = {0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 6, 8, 12, 20, 30};
+inline constexpr std::array<uint32_t, 17> kEscapeBase = [] {
+    std::array<uint32_t, 17> base{};
+    for (size_t i = 0; i < 16; ++i) base[i + 1] = base[i] + (uint32_t{1} << kEscapeBits[i]);
+    return base;
+}();
+inline unsigned escape_bucket(uint32_t rest) {
+    unsigned bucket = 0;
+    while (rest >= kEscapeBase[bucket + 1]) ++bucket;
+    return bucket;
+}
+
+// The symbol that says where a match comes from: 0 to 3 a recent distance; 4 + c a new one of class c, which has 16 * 4^c
+// distances: a slot symbol says which sixteenth of them, 2 c bits the rest.
+inline constexpr unsigned kNumRecent = 4;
+inline constexpr unsigned kNumClasses = 12;
+inline constexpr std::array<uint32_t, kNumClasses + 1> kClassBase = [] {
+    std::array<uint32_t, kNumClasses + 1> base{};
+    base[0] = 1;
+    for (unsigned c = 0; c < kNumClasses; ++c) base[c + 1] = base[c] + (uint32_t{16} << (2 * c));
+    return base;
+}();
+inline unsigned distance_class(uint32_t distance) {
+    // Class c begins at 1 + 16 (4^c - 1) / 3, so 3 (d - 1) / 16 + 1 is in [4^c, 4^(c + 1)).
+    return (static_cast<unsigned>(std::bit_width(3 * uint64_t{distance - 1} / 16 + 1)) - 1) / 2;
+}
+
+struct RecentDistances {
+    std::array<uint32_t, kNumRecent> values = {1, 2, 3, 4};
+
+    // kNumRecent: it is none of them.
+    unsigned find(uint32_t distance) const {
+        unsigned i = 0;
+        while (i < kNumRecent && values[i] != distance) ++i;
+        return i;
+    }
+    // Moves the one at place i to the front, or puts a new one there (i = kNumRecent).
+    void use(unsigned i, uint32_t distance) {
+        for (unsigned k = i < kNumRecent ? i : kNumRecent - 1; k > 0; --k) values[k] = values[k - 1];
+        values[0] = distance;
+    }
+};
+
+}  // namespace fastcompress::archive

@@ -1,0 +1,221 @@
+// The parse by price is a shortest path: positions are nodes, tokens edges, each relaxed once, from left to right. The price of
+// an edge depends on the path before it (recent distances, how many literals in a row), and for that only the best path to
+// each node is looked at, so the result is nearly, not always, of least price. A path is settled where all go through one
+// node, after kMostNodes nodes, or before a match of `nice` bytes, which is taken as it is.
+#include "fastcompress/archive/lz_parse.h"
+
+#include "fastcompress/archive/match_tree.h"
+
+namespace fastcompress::archive {
+namespace {
+
+constexpr uint32_t kMostNodes = 1 << 13;
+constexpr uint32_t kInfinite = ~uint32_t{0};
+
+struct Node {
+    uint32_t price = kInfinite;
+    uint32_t length = 0;  // of the token that ends here; 1: a literal
+    uint32_t distance = 0;
+    uint32_t run = 0;  // literals up to here
+    unsigned place = 0;
+    RecentDistances recent;
+};
+
+class PriceParser {
+  public:
+    PriceParser(Bytes text, const Prices& prices, uint32_t depth, uint32_t nice)
+        : text_(text),
+          prices_(prices),
+          nice_(nice),
+          tree_(text, depth, nice),
+          nodes_(kMostNodes + nice + 2),
+          matches_(nice + 1) {}
+
+    std::vector<Sequence> parse() {
+        while (begin_ < text_.size()) parse_some();
+        sequences_.push_back({run_, 0, 0});
+        return std::move(sequences_);
+    }
+
+  private:
+    void parse_some();
+    void visit(uint32_t here);
+    bool take_long(uint32_t here);
+    void relax_literal(uint32_t here);
+    void relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind, unsigned place,
+                     uint32_t distance);
+    void relax_matches(uint32_t here);
+    void settle(uint32_t here);
+    void emit_match(uint32_t distance, uint32_t length);
+
+    Bytes text_;
+    const Prices& prices_;
+    uint32_t nice_;
+    MatchTree tree_;
+    std::vector<Node> nodes_;  // from begin_ on
+    std::vector<Match> matches_;
+    Match* matches_end_ = nullptr;
+    size_t begin_ = 0;
+    uint32_t last_ = 0;  // the farthest node reached
+    // Settled:
+    std::vector<Sequence> sequences_;
+    RecentDistances recent_;
+    uint32_t run_ = 0;
+};
+
+void PriceParser::parse_some() {
+    nodes_[0] = Node();
+    nodes_[0].price = 1 << 24;  // a literal may cost less than nothing, if a longer run is cheaper
+    nodes_[0].run = run_;
+    nodes_[0].recent = recent_;
+    last_ = 0;
+    uint32_t here = 0;
+    for (;; ++here) {
+        if (here > 0) {
+            visit(here);
+            if (here == last_ || here == kMostNodes) break;
+        }
+        matches_end_ = tree_.find(matches_.data());
+        if (take_long(here)) return;
+        relax_literal(here);
+        relax_matches(here);
+    }
+    settle(here);
+}
+
+// What is known of a node once all edges to it are relaxed.
+void PriceParser::visit(uint32_t here) {
+    Node& node = nodes_[here];
+    const Node& before = nodes_[here - node.length];
+    node.recent = before.recent;
+    if (node.distance == 0) {
+        node.run = before.run + 1;
+    } else {
+        node.run = 0;
+        node.recent.use(node.place, node.distance);
+    }
+}
+
+// The match at a node, if it is so long that others need not be tried.
+bool PriceParser::take_long(uint32_t here) {
+    const size_t at = begin_ + here;
+    const size_t most = text_.size() - at;
+    uint32_t distance = 0;
+    size_t length = 0;
+    for (const uint32_t recent : nodes_[here].recent.values) {
+        if (recent > at) continue;
+        const size_t l = equal_bytes(&text_[at - recent], &text_[at], 0, most);
+        if (l > length) {
+            length = l;
+            distance = recent;
+        }
+    }
+    if (length < nice_ && matches_end_ != matches_.data() && matches_end_[-1].length >= nice_) {
+        distance = matches_end_[-1].distance;
+        length = equal_bytes(&text_[at - distance], &text_[at], nice_, most);
+    }
+    if (length < nice_) return false;
+    settle(here);
+    emit_match(distance, static_cast<uint32_t>(length));
+    begin_ += length;
+    tree_.skip(begin_ - tree_.position());
+    return true;
+}
+
+void PriceParser::relax_literal(uint32_t here) {
+    const Node& node = nodes_[here];
+    const size_t at = begin_ + here;
+    const uint32_t price = node.price + prices_.literal(at) + prices_.run(node.run + 1) - prices_.run(node.run);
+    if (here + 1 > last_) nodes_[++last_] = Node();
+    Node& next = nodes_[here + 1];
+    if (price < next.price) {
+        next.price = price;
+        next.length = 1;
+        next.distance = 0;
+    }
+}
+
+void PriceParser::relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind,
+                              unsigned place, uint32_t distance) {
+    const uint32_t* const lengths = prices_.lengths(kind);
+    while (last_ < here + most) nodes_[++last_] = Node();
+    for (uint32_t length = least; length <= most; ++length) {
+        Node& next = nodes_[here + length];
+        const uint32_t total = price + lengths[length];
+        if (total >= next.price) continue;
+        next.price = total;
+        next.length = length;
+        next.distance = distance;
+        next.place = place;
+    }
+}
+
+void PriceParser::relax_matches(uint32_t here) {
+    const Node& node = nodes_[here];
+    const size_t at = begin_ + here;
+    const bool after_match = node.run == 0;
+    const uint32_t price = node.price + prices_.run(0);
+    const size_t most = std::min<size_t>(nice_, text_.size() - at);
+    for (unsigned place = 0; place < kNumRecent; ++place) {
+        const uint32_t distance = node.recent.values[place];
+        if (distance > at) continue;
+        const auto length = static_cast<uint32_t>(equal_bytes(&text_[at - distance], &text_[at], 0, most));
+        if (length < kMinLength) continue;
+        relax_match(here, kMinLength, length, price + prices_.recent(after_match, place), place, place, distance);
+    }
+    uint32_t least = kMinLength;
+    for (const Match* match = matches_.data(); match != matches_end_; ++match) {
+        const unsigned c = distance_class(match->distance);
+        relax_match(here, least, match->length, price + prices_.distance(after_match, match->distance, c),
+                    kNumRecent + c, kNumRecent, match->distance);
+        least = match->length + 1;
+    }
+}
+
+// The best path from begin_ to a node becomes part of the parse.
+void PriceParser::settle(uint32_t here) {
+    std::vector<const Node*> path;
+    for (uint32_t i = here; i > 0; i -= nodes_[i].length) path.push_back(&nodes_[i]);
+    for (; !path.empty(); path.pop_back()) {
+        if (path.back()->distance == 0) {
+            ++run_;
+        } else {
+            emit_match(path.back()->distance, path.back()->length);
+        }
+    }
+    begin_ += here;
+}
+
+void PriceParser::emit_match(uint32_t distance, uint32_t length) {
+    sequences_.push_back({run_, length, distance});
+    run_ = 0;
+    recent_.use(recent_.find(distance), distance);
+}
+
+}  // namespace
+
+std::vector<Sequence> parse_lazily(Bytes text, uint32_t min_length, uint32_t depth) {
+    // Longer least lengths than 8 bytes take lz77 ten times as long on texts with long runs; they are sifted out here instead.
+    const uint32_t least = std::min(min_length, 8u);
+    const lz77::Params params = {lz77::kUnlimited, least, lz77::kUnlimited, depth, lz77::ParseRule::kLazy};
+    const lz77::TokenColumns tokens = lz77::parse(text, params);
+    std::vector<Sequence> sequences;
+    uint32_t run = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const lz77::Token token = tokens[i];
+        if (token.kind == lz77::TokenKind::kLiteral || token.length < min_length) {
+            run += token.length;
+        } else {
+            sequences.push_back({run, token.length, token.value});
+            run = 0;
+        }
+    }
+    sequences.push_back({run, 0, 0});
+    return sequences;
+}
+
+std::vector<Sequence> parse_by_price(Bytes text, const Prices& prices, uint32_t depth, uint32_t nice) {
+    return PriceParser(text, prices, depth, nice).parse();
+}
+
+}  // namespace fastcompress::archive

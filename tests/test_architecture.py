@@ -102,7 +102,10 @@ def test_import_is_light() -> None:
     loaded = set(output.split())
     assert "numpy" in loaded
     assert not {"torch", "pyarrow", "click", "safetensors", "tqdm", "regex"} & loaded
-    assert not {f"fastcompress.{name}" for name in ("archive", "arithmetic", "codec", "compat", "equal_info", "lz77")} & loaded
+    assert (
+        not {f"fastcompress.{name}" for name in ("archive", "arithmetic", "codec", "compat", "equal_info", "lz77")}
+        & loaded
+    )
     assert not {"urllib.request", "http", "tempfile"} & loaded
 
 
@@ -120,7 +123,9 @@ def stub_names(path: Path) -> dict[str, set[str]]:
     return declared
 
 
-@pytest.mark.parametrize("name", ["archive", "arithmetic", "bpe", "equal_info", "lz77", "models", "pretokenizer", "windows"])
+@pytest.mark.parametrize(
+    "name", ["archive", "arithmetic", "bpe", "equal_info", "lz77", "models", "pretokenizer", "windows"]
+)
 def test_stubs_declare_what_there_is(name: str) -> None:
     module = getattr(_core, name)
     declared = stub_names(PACKAGE / "_core" / f"{name}.pyi")

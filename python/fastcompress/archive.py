@@ -37,9 +37,14 @@ def compress(
     """The archive of `data` (a str as UTF-8).
 
     Args:
-        method: "lz": LZ77 under adaptive models, quick to decompress.
-        level: 1 (quickest) to 9 (smallest); None: 8.
-        block_bytes: how much is coded at once, 64 KiB to 64 MiB; None: by level, 4 to 16 MiB. Each block is coded
+        method: "lz": LZ77 under adaptive models, quick to decompress. "cm": every byte predicted by a mixture of
+        contexts
+            (`arithmetic.ContextMixer`), smaller, at some 1 MB a second each way.
+        level: 1 (quickest) to 9 (smallest; of "cm" the one with the largest model, 2**(17 + level) bytes a thread on
+        both
+            sides); None: 8 of "lz", 7 of "cm".
+        block_bytes: how much is coded at once, 64 KiB to 64 MiB; None: by level, 4 to 16 MiB, of "cm" 16 MiB. Each
+        block is coded
             alone, so larger ones compress better, and several are coded and decoded at the same time.
         num_threads: None: one a core; the archive is the same for any number.
 
@@ -130,7 +135,7 @@ class ArchiveInfo:
     """What an archive's header says.
 
     Attributes:
-        method: "lz".
+        method: "lz" or "cm".
         level: what it was compressed with.
         block_bytes: of each block but the last, which may be shorter.
         content_bytes: of the data; None: it was not known when the archive was begun.

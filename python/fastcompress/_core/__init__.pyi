@@ -1,5 +1,5 @@
-from fastcompress._core import arithmetic as arithmetic
 from fastcompress._core import archive as archive
+from fastcompress._core import arithmetic as arithmetic
 from fastcompress._core import bpe as bpe
 from fastcompress._core import equal_info as equal_info
 from fastcompress._core import lz77 as lz77

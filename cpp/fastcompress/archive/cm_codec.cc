@@ -1,0 +1,46 @@
+#include "fastcompress/archive/cm_codec.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "fastcompress/arithmetic/context_mixer.h"
+
+namespace fastcompress::archive {
+namespace {
+
+using arithmetic::ContextMixer;
+using arithmetic::MixerParams;
+
+// A byte takes up to 20 histories of 16 bytes, so that a table of 256 bytes a byte is hardly ever full, and a small block needs no
+// large one.
+constexpr unsigned kLog2HistoriesOfByte = 8;
+constexpr unsigned kLog2LeastTable = 16;
+constexpr unsigned kLog2GreatestMatch = 20;
+constexpr unsigned kLog2LeastMatch = 10;
+
+MixerParams params_of(size_t block_bytes, unsigned level) {
+    const auto log2_block = static_cast<unsigned>(std::bit_width(block_bytes));
+    MixerParams params;
+    params.log2_table_bytes = std::clamp(log2_block + kLog2HistoriesOfByte, kLog2LeastTable, 17 + level);
+    params.log2_match_entries = std::clamp(log2_block, kLog2LeastMatch, kLog2GreatestMatch);
+    return params;
+}
+
+}  // namespace
+
+std::vector<uint8_t> cm_encode(Bytes block, unsigned level) {
+    arithmetic::RangeEncoder encoder;
+    ContextMixer mixer(params_of(block.size(), level));
+    mixer.encode(block, encoder);
+    return encoder.finish();
+}
+
+std::optional<Status> cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out) {
+    arithmetic::RangeDecoder decoder(coded);
+    ContextMixer mixer(params_of(out.size(), level));
+    if (auto problem = mixer.decode(decoder, out)) return problem;
+    if (!decoder.ok()) return malformed("a block of the method cm is cut off");
+    return std::nullopt;
+}
+
+}  // namespace fastcompress::archive

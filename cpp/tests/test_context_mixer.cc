@@ -1,5 +1,6 @@
-// The integer models: there and back, frozen and adaptive, building blocks, files; adaptive frequencies against plain sums. What the
-// model is, is tested against the definition in Python (tests/test_context_mixer.py). Run without vectors too.
+// The integer models: there and back, frozen and adaptive, building blocks, files; adaptive frequencies against plain
+// sums. What the model is, is tested against the definition in Python (tests/test_context_mixer.py). Run without
+// vectors too.
 #include <numeric>
 
 #include "check.h"

@@ -1,11 +1,12 @@
-// An adaptive model of order 0: how often each symbol came, lately more than long ago, for any alphabet from 1 symbol to 2^22.
+// An adaptive model of order 0: how often each symbol came, lately more than long ago, for any alphabet from 1 symbol
+// to 2^22.
 //
-// Counts are at least 1. A symbol that comes gets `increment` more; when their sum passes `limit`, every count is halved, rounded
-// up. The coder wants frequencies that sum to 2^precision: a count interval [a, b) of T in all is given
+// Counts are at least 1. A symbol that comes gets `increment` more; when their sum passes `limit`, every count is
+// halved, rounded up. The coder wants frequencies that sum to 2^precision: a count interval [a, b) of T in all is given
 // [floor(a 2^P / T), floor(b 2^P / T)), which is not empty because T <= 2^P (MODELS.md).
 //
-// The sums of counts are a Fenwick tree (P. Fenwick, "A new data structure for cumulative frequency tables", 1994): O(log V) a
-// symbol, and O(V) now and then for halving, which is O(V increment / limit) a symbol.
+// The sums of counts are a Fenwick tree (P. Fenwick, "A new data structure for cumulative frequency tables", 1994):
+// O(log V) a symbol, and O(V) now and then for halving, which is O(V increment / limit) a symbol.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// One decision of the context mixer: how the bit of a byte is predicted, and what is learned from it. Everything here is inlined into
-// the loops of coding.cc, which are compiled once for each kind of processor.
+// One decision of the context mixer: how the bit of a byte is predicted, and what is learned from it. Everything here
+// is inlined into the loops of coding.cc, which are compiled once for each kind of processor.
 //
-// Steps (MODELS.md has the formulas): a context's history of this decision -> its learned probability -> two inputs; three
-// mixers, whose weights three small contexts select; a mixer of the three; two refinements, averaged with it.
+// Steps (MODELS.md has the formulas): a context's history of this decision -> its learned probability -> two inputs;
+// three mixers, whose weights three small contexts select; a mixer of the three; two refinements, averaged with it.
 #pragma once
 
 #include <bit>

@@ -1,9 +1,9 @@
-// A model of bytes in integers: contexts of several orders, hashed; bit histories; logistic mixing. MODELS.md specifies it as a frozen
-// format, so that what one machine writes another reads.
+// A model of bytes in integers: contexts of several orders, hashed; bit histories; logistic mixing. MODELS.md specifies
+// it as a frozen format, so that what one machine writes another reads.
 //
-// Two uses. Adaptive: it learns from every byte that it codes, and the decoder learns the same. Frozen: it has learned before, and
-// never changes; every document (and every window, if it has windows) is predicted from its own bytes alone, and one
-// frozen mixer serves many threads.
+// Two uses. Adaptive: it learns from every byte that it codes, and the decoder learns the same. Frozen: it has learned
+// before, and never changes; every document (and every window, if it has windows) is predicted from its own bytes
+// alone, and one frozen mixer serves many threads.
 //
 // What was tried and dropped: see benchmarks/LOG.md.
 #pragma once
@@ -33,8 +33,8 @@ std::optional<Status> check(const MixerParams& params);
 class ByteModel;
 struct Place;
 
-// A copy has learned what the original has, costs O(table), and stands at the start of a document, its match model empty: as one
-// read from the file of the original. Const functions of one object may run in several threads at once.
+// A copy has learned what the original has, costs O(table), and stands at the start of a document, its match model
+// empty: as one read from the file of the original. Const functions of one object may run in several threads at once.
 class ContextMixer {
   public:
     // `params` are good: check() says so.
@@ -55,12 +55,13 @@ class ContextMixer {
     // Ends learning; the match model, which is a memory of one text, is given up, and so is the context.
     void freeze();
 
-    // The frequencies of the byte after `context`, the end of a document (or window) whose start is the start of `context`, without the
-    // match model: 256 numbers >= 1 whose sum is 2^precision, 8 <= precision <= 24. O(|context|).
+    // The frequencies of the byte after `context`, the end of a document (or window) whose start is the start of
+    // `context`, without the match model: 256 numbers >= 1 whose sum is 2^precision, 8 <= precision <= 24.
+    // O(|context|).
     void distribution(Bytes context, unsigned precision, std::span<uint32_t, 256> frequencies) const;
 
-    // A document coded by this model: an adaptive one goes on learning from where it is, in a copy, so that the object stays
-    // what it was and the decoder can be this object too. O(n), and O(table) for an adaptive one.
+    // A document coded by this model: an adaptive one goes on learning from where it is, in a copy, so that the object
+    // stays what it was and the decoder can be this object too. O(n), and O(table) for an adaptive one.
     std::vector<uint8_t> encode(Bytes data) const;
     // `num_bytes` bytes; a malformed message gives an error, or other bytes.
     Result<std::vector<uint8_t>> decode(Bytes message, size_t num_bytes) const;

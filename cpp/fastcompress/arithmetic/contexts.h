@@ -1,8 +1,8 @@
 // What of the bytes before decides the prediction of the next: the contexts, as 64-bit keys.
 //
-// At the start of a document or window nothing is known, and what is known grows byte by byte. A context that wants k bytes and
-// knows only n < k is made of these n and of n itself, so it is one of its own, "the n bytes from the start": models learn
-// how windows begin as they learn anything else.
+// At the start of a document or window nothing is known, and what is known grows byte by byte. A context that wants k
+// bytes and knows only n < k is made of these n and of n itself, so it is one of its own, "the n bytes from the start":
+// models learn how windows begin as they learn anything else.
 #pragma once
 
 #include <algorithm>

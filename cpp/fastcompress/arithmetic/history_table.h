@@ -1,6 +1,7 @@
-// Bit histories by context: a hash table of nibbles. For each context and half a byte there is a slot with the histories of the 15
-// decisions of a nibble, and four slots are one cache line, of which one with the right check is taken, or else the one that
-// has seen least is given away. So a nibble costs one miss of the cache a context, and that can be asked for early.
+// Bit histories by context: a hash table of nibbles. For each context and half a byte there is a slot with the
+// histories of the 15 decisions of a nibble, and four slots are one cache line, of which one with the right check is
+// taken, or else the one that has seen least is given away. So a nibble costs one miss of the cache a context, and that
+// can be asked for early.
 //
 // The keys' hash is part of the model's format (MODELS.md).
 #pragma once

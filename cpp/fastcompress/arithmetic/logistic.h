@@ -1,7 +1,7 @@
 // The logistic domain in integers: stretch(p) = ln(p / (1 - p)) and its inverse, as tables made by integer recurrences.
 //
-// A logit is held in units of 1/256 (kLogitOne), a probability in units of 2^-16. Both tables are functions of one recurrence
-// (MODELS.md, "The logistic tables"), so they are the same on every machine and under every compiler.
+// A logit is held in units of 1/256 (kLogitOne), a probability in units of 2^-16. Both tables are functions of one
+// recurrence (MODELS.md, "The logistic tables"), so they are the same on every machine and under every compiler.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The longest repetition, roughly: where the last six bytes were seen last, what came next there. Adaptive models only: a frozen
-// one knows no history beyond its window.
+// The longest repetition, roughly: where the last six bytes were seen last, what came next there. Adaptive models only:
+// a frozen one knows no history beyond its window.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Logistic mixing in integers: a weighted sum of logits, the weights learned online by gradient descent on the coding cost
-// (M. Mahoney, "Adaptive weighing of context models for lossless data compression", 2005).
+// Logistic mixing in integers: a weighted sum of logits, the weights learned online by gradient descent on the coding
+// cost (M. Mahoney, "Adaptive weighing of context models for lossless data compression", 2005).
 //
-// Weights are int32 in units of 2^-30, of which the upper 16 bits take part in the sum: exact products of int16, which every
-// processor has vector instructions for, and still steps far below 2^-14.
+// Weights are int32 in units of 2^-30, of which the upper 16 bits take part in the sum: exact products of int16, which
+// every processor has vector instructions for, and still steps far below 2^-14.
 #pragma once
 
 #include <algorithm>

@@ -40,7 +40,8 @@ class ByteModel {
 
 using SlotHashes = uint64_t[kNumContexts];
 
-// The hashes of the slots that a nibble needs, which are asked for at once. `partial`: 1, or 16 and more for the second nibble.
+// The hashes of the slots that a nibble needs, which are asked for at once. `partial`: 1, or 16 and more for the second
+// nibble.
 FASTCOMPRESS_INLINED void hash_slots(const HistoryTable& histories, const uint64_t (&keys)[kNumContexts],
                                      uint32_t partial, SlotHashes& hashes) {
     for (int i = 0; i < kNumContexts; ++i) {
@@ -93,7 +94,8 @@ FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, 
     return partial;
 }
 
-// Codes bytes: `code(position, shift, p1)` is the bit `shift` (7 to 0) of byte `position`; `end_byte(position, byte)` may stop by false.
+// Codes bytes: `code(position, shift, p1)` is the bit `shift` (7 to 0) of byte `position`; `end_byte(position, byte)`
+// may stop by false.
 template <bool kLearns, class Code, class EndByte>
 FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, Place& place, size_t num_bytes, const Code& code,
                                      const EndByte& end_byte) {

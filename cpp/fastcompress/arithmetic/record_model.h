@@ -1,8 +1,9 @@
 // Tables in binary files: how long a record is, if bytes come in records of one length. Adaptive models only.
 //
-// Where three bytes, not all the same, were seen last, votes for a length of record. One candidate at a time is kept, with a score: a
-// vote for it adds two, any other takes one, and one that has nothing left gives way (R. Boyer and J S. Moore's majority vote,
-// leaking). In text no distance has a third of the votes; in a table of numbers or a bitmap one has.
+// Where three bytes, not all the same, were seen last, votes for a length of record. One candidate at a time is kept,
+// with a score: a vote for it adds two, any other takes one, and one that has nothing left gives way (R. Boyer and J S.
+// Moore's majority vote, leaking). In text no distance has a third of the votes; in a table of numbers or a bitmap one
+// has.
 #pragma once
 
 #include <algorithm>

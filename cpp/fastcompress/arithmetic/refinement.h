@@ -1,5 +1,5 @@
-// A last look at a probability: what came of predictions like this one in this context, by interpolation between two of 17
-// points of the logistic domain (adaptive probability map; M. Mahoney, PAQ6, 2004).
+// A last look at a probability: what came of predictions like this one in this context, by interpolation between two of
+// 17 points of the logistic domain (adaptive probability map; M. Mahoney, PAQ6, 2004).
 #pragma once
 
 #include <algorithm>

@@ -208,18 +208,12 @@ def test_no_border_falls_between_uncut_pairs(pattern: str) -> None:
         b"/",
         b"\r\n",
     ]
-    met = np.zeros((256, 256), np.bool_)
-    for _ in range(4000):
-        text = (
-            b"".join(rng.choices(pieces, k=12))
-            + bytes(rng.choices(range(32, 127), k=4))
-            + b"".join(rng.choices(pieces, k=6))
-        )
-        for end in pretokenizer.split_ends(text, pattern)[:-1].tolist():
-            assert not pairs[text[end - 1], text[end]], text
-        for a, b in itertools.pairwise(text):
-            met[a, b] = True
-    assert not pairs.any() or met[pairs].any()
+    for before, after in np.argwhere(pairs).tolist():
+        for _ in range(5):
+            head, tail = (b"".join(rng.choices(pieces, k=rng.randrange(6))) for _ in range(2))
+            text = head + bytes([before, after]) + tail
+            assert len(head) + 1 not in pretokenizer.split_ends(text, pattern).tolist(), text
+    assert pairs.any() or pattern == "deepseek-v3"
 
 
 def test_files_come_back_and_damage_is_found(tmp_path: Path) -> None:

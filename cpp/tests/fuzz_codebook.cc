@@ -1,5 +1,5 @@
-// Bytes from anywhere as a codebook's file, with the checksum they claim and with the right one; what is accepted must write
-// itself so, and encode and decode a text.
+// Bytes from anywhere as a codebook's file, with the checksum they claim and with the right one; what is accepted
+// must write itself so, and encode and decode a text.
 #include <algorithm>
 #include <cstdlib>
 

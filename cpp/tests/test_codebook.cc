@@ -1,5 +1,5 @@
-// Codebooks against the definition: greedy parses of every short text and of long ones walked in several places at once, files,
-// decoding of ids from nowhere, and training for every number of threads.
+// Codebooks against the definition: greedy parses of every short text and of long ones walked in several places at
+// once, files, decoding of ids from nowhere, and training for every number of threads.
 #include <algorithm>
 #include <set>
 
@@ -85,7 +85,8 @@ void test_every_short_text() {
     }
 }
 
-// Every sequence of up to three tokens over two letters is what its bytes are encoded to if and only if its steps are legal.
+// Every sequence of up to three tokens over two letters is what its bytes are encoded to if and only if its steps are
+// legal.
 void test_legality() {
     std::mt19937 random(2);
     for (int round = 0; round < 10; ++round) {

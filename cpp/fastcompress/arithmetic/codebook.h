@@ -1,10 +1,10 @@
-// Codebooks: equal-info windows of at most 16 bits as a static dictionary. CODEBOOK.md defines them, their file and what is
-// proved of them.
+// Codebooks: equal-info windows of at most 16 bits as a static dictionary. CODEBOOK.md defines them, their file and
+// what is proved of them.
 //
-// A codebook of W bits is a prefix-closed set of 2^W - 1 byte strings that holds all 256 single bytes. An id is the rank of its
-// string in lexicographic order, so the trie's nodes are numbered in preorder. A text is encoded by the longest string that
-// it begins with, and so on (greedy). Every window of W bits thus stands for at least one byte, decodes to exactly what it
-// encoded, and an id is left for the end of a document.
+// A codebook of W bits is a prefix-closed set of 2^W - 1 byte strings that holds all 256 single bytes. An id is the
+// rank of its string in lexicographic order, so the trie's nodes are numbered in preorder. A text is encoded by the
+// longest string that it begins with, and so on (greedy). Every window of W bits thus stands for at least one byte,
+// decodes to exactly what it encoded, and an id is left for the end of a document.
 #pragma once
 
 #include <array>
@@ -31,15 +31,16 @@ class Codebook {
 
     static constexpr size_t num_strings(unsigned bits) { return (size_t{1} << bits) - 1; }
 
-    // A string in preorder: its length, and its last byte; the rest is that of the last one before it that is one shorter.
+    // A string in preorder: its length, and its last byte; the rest is that of the last one before it that is one
+    // shorter.
     struct Node {
         uint8_t length;
         uint8_t byte;
         bool operator==(const Node&) const = default;
     };
 
-    // The strings in lexicographic order. The pattern is the name of what cuts a text beforehand, "" for nothing; it is kept
-    // and not looked into. kInvalidArgument: bits out of range, or what the strings lack. O(strings).
+    // The strings in lexicographic order. The pattern is the name of what cuts a text beforehand, "" for nothing; it
+    // is kept and not looked into. kInvalidArgument: bits out of range, or what the strings lack. O(strings).
     static Result<Codebook> make(unsigned bits, std::string pattern, std::vector<Node> nodes);
     // The same from strings written out, in any order.
     static Result<Codebook> from_strings(unsigned bits, std::string pattern, std::vector<std::string> strings);
@@ -58,8 +59,8 @@ class Codebook {
 
     size_t length(uint32_t id) const { return nodes_[id].length; }
     Bytes string(uint32_t id) const { return {blob_.data() + begins_[id], nodes_[id].length}; }
-    // The bytes that extend a string to another, ascending. Where nothing cuts texts, these are exactly the bytes that no
-    // token after this one may begin with (CODEBOOK.md, "Legality").
+    // The bytes that extend a string to another, ascending. Where nothing cuts texts, these are exactly the bytes
+    // that no token after this one may begin with (CODEBOOK.md, "Legality").
     Bytes forbidden_first(uint32_t id) const {
         return {child_bytes_.data() + child_begins_[id], child_begins_[id + 1] - child_begins_[id]};
     }

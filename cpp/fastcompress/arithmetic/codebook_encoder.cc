@@ -32,8 +32,8 @@ struct Guess {
     size_t end;
 };
 
-// The right tokens so far end at `position`; appends what the guess says of those after it, or if the two never meet no more
-// than it takes to know. Returns where the right tokens end now: as a rule at guess.end.
+// The right tokens so far end at `position`; appends what the guess says of those after it, or if the two never meet
+// no more than it takes to know. Returns where the right tokens end now: as a rule at guess.end.
 size_t join(const TrieTable& table, Bytes text, size_t position, const Guess& guess, Ids& ids) {
     size_t guessed = guess.begin;
     size_t i = 0;

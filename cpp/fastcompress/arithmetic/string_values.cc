@@ -54,7 +54,8 @@ class TrainingCorpus::LongestStrings {
             nodes_[begin] = table_.longest(next, text.data() + end);
         }
     }
-    // Several walks side by side, as in codebook_encoder.cc; one that ends takes the next position. Returns up to where.
+    // Several walks side by side, as in codebook_encoder.cc; one that ends takes the next position. Returns up to
+    // where.
     size_t walk_in_lanes(Bytes text);
 
     const TrieTable& table_;

@@ -18,7 +18,8 @@ struct Document {
         ends;  // of the pieces that no string may reach across, the last one the text's size; or empty
 };
 
-// Parts of the value of one byte more, that add up to kShares: for the byte, and `saving` of them for the tokens it saves.
+// Parts of the value of one byte more, that add up to kShares: for the byte, and `saving` of them for the tokens it
+// saves.
 inline constexpr uint32_t kShares = 20;
 
 // Sums modulo 2^32 over a parse, hence the same whoever adds what to them when.
@@ -40,8 +41,9 @@ struct Tally {
 // A corpus that is parsed again and again. The documents must outlive it.
 class TrainingCorpus {
   public:
-    // Values are sums over so many bytes at most. With kShares for each token, and as many for each byte of a text in which every
-    // token saves one, they fit 32 bits for all but texts of one string over and over; there they are wrong, but not undefined.
+    // Values are sums over so many bytes at most. With kShares for each token, and as many for each byte of a text in
+    // which every token saves one, they fit 32 bits for all but texts of one string over and over; there they are
+    // wrong, but not undefined.
     static constexpr size_t kMaxSampleBytes = size_t{1} << 27;
 
     TrainingCorpus(std::span<const Document> documents, size_t num_threads);

@@ -27,8 +27,9 @@ struct Families {
 // Which slots and bases are taken, 64 a word.
 class Occupancy {
   public:
-    // A base from which all the bytes find free slots and that is none yet. The search goes on at most kBacklog words before
-    // where the last one ended: holes further back did not fit those of the same size, and seldom fit the next.
+    // A base from which all the bytes find free slots and that is none yet. The search goes on at most kBacklog words
+    // before where the last one ended: holes further back did not fit those of the same size, and seldom fit the
+    // next.
     uint32_t find(std::span<const uint8_t> bytes) {
         for (size_t word = first_word_;; ++word) {
             grow(word);

@@ -1,12 +1,13 @@
 // A trie over bytes that all single bytes are in, laid out for walking: a double array of 32 bits a slot.
 //
-// The children of a node are in the slots base + byte, and each slot has the byte it belongs to and the base of its own
-// children. No two nodes share a base, so a byte that matches is a child, and nothing else need be checked (Aoe 1989
-// compares the parent instead, which takes another 32 bits). Nodes without children have base 0, and slots 0 to 255 stay
-// empty. The first two bytes of a walk are one step, through a table of 65,536 entries.
+// The children of a node are in the slots base + byte, and each slot has the byte it belongs to and the base of its
+// own children. No two nodes share a base, so a byte that matches is a child, and nothing else need be checked (Aoe
+// 1989 compares the parent instead, which takes another 32 bits). Nodes without children have base 0, and slots 0 to
+// 255 stay empty. The first two bytes of a walk are one step, through a table of 65,536 entries.
 //
-// With 65,535 nodes the slots take some 300 KB and the ids 300 KB, of which little is read often; on an L2 cache of 1 MB the
-// walk is bound by latency, which is why codebook_encoder.cc and codebook_trainer.cc walk from several positions at once.
+// With 65,535 nodes the slots take some 300 KB and the ids 300 KB, of which little is read often; on an L2 cache of 1
+// MB the walk is bound by latency, which is why codebook_encoder.cc and codebook_trainer.cc walk from several
+// positions at once.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +55,8 @@ class TrieTable {
         const uint32_t entry = slots_[slot];
         return (entry & kLabelMask) == byte ? uint64_t{entry >> kBaseShift} << 32 | slot : 0;
     }
-    // One step of several walks side by side, without a branch: on by one byte, or if the trie has it not, a new start at
-    // `after`. Returns all ones if the walk goes on, else 0; takes_second is of the start.
+    // One step of several walks side by side, without a branch: on by one byte, or if the trie has it not, a new
+    // start at `after`. Returns all ones if the walk goes on, else 0; takes_second is of the start.
     uint64_t step_or_start(State& state, uint8_t byte, const uint8_t* after, size_t& takes_second) const {
         const auto slot = static_cast<uint32_t>(state >> 32) + byte;
         const uint32_t entry = slots_[slot];

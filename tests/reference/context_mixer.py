@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 MASK32 = 2**32 - 1
 MASK64 = 2**64 - 1
-NUM_CONTEXTS = 10
+NUM_CONTEXTS = 9
 MAX_LOGIT = 2047
 MAX_SUM = 2815
-MIXER_ROWS = (256, 512, 256)
+MIXER_ROWS = (512, 256)
 
 
 def clamp(value: int, least: int, greatest: int) -> int:
@@ -143,7 +143,7 @@ class Cursor:
 
     def keys(self, record: Record | None = None) -> list[int]:
         cut = int(self.is_cut)
-        values = [(self.last & (256**order - 1), min(self.num_known, order)) for order in (0, 1, 2, 3, 4, 6)]
+        values = [(self.last & (256**order - 1), min(self.num_known, order)) for order in (1, 2, 3, 4, 6)]
         values.append((self.word, cut))
         values.append((self.previous_word << 32 | self.word, cut))
         if record is None:
@@ -173,8 +173,8 @@ def refine(row: list[int], total: int) -> tuple[int, int]:
     return (row[i] * (256 - weight) + row[i + 1] * weight) // 256, i + (weight >= 128)
 
 
-def refinement_row(context: int, partial: int, log2_rows: int) -> int:
-    return ((context * 0x9E3779B1 + partial * 0x85EBCA6B) & MASK32) >> (32 - log2_rows)
+def refinement_row(context: int, partial: int) -> int:
+    return ((context * 0x9E3779B1 + partial * 0x85EBCA6B) & MASK32) >> (32 - 13)
 
 
 @dataclass
@@ -270,12 +270,11 @@ class ContextMixer:
             entries[0][1] = 1023
         failures = [2**22 // (bucket + 2) for bucket in range(24)]
         self.by_match = [[[failure, 0], [2**22 - failure, 0]] for failure in failures]
-        first = [2**30 // 4] * NUM_CONTEXTS + [0] * (24 - NUM_CONTEXTS)
+        first = [2**30 // 4] * NUM_CONTEXTS + [0] * 3
         self.weights = [[list(first) for _ in range(rows)] for rows in MIXER_ROWS]
-        self.final_weights = [[65536 // 3] * 3 for _ in range(256)]
+        self.final_weights = [[65536 // 2] * 2 for _ in range(256)]
         row = [squash(clamp((i - 8) * 256, -MAX_LOGIT, MAX_LOGIT)) for i in range(17)]
-        self.rows1 = [list(row) for _ in range(2**14)]
-        self.rows2 = [list(row) for _ in range(2**12)]
+        self.refinements = [list(row) for _ in range(2**13)]
         self.num_bytes = 0
         self.match: MatchModel | None = MatchModel(log2_match_entries) if log2_match_entries else None
         self.reset()
@@ -341,12 +340,11 @@ class ContextMixer:
         p12 = [self.by_history[i][state][0] >> 10 for i, state in enumerate(self.states)]
         self.match_now = bucket, expected_bit = self.match_input()
         match_p12 = self.by_match[bucket][expected_bit][0] >> 10 if bucket else 2048
-        self.inputs = [STRETCH[p] for p in p12] + [p - 2048 for p in p12]
-        self.inputs += [STRETCH[match_p12], match_p12 - 2048, 256, 0]
+        self.inputs = [*(STRETCH[p] for p in p12), STRETCH[match_p12], match_p12 - 2048, 256]
 
-        num_seen = sum(state != 0 for state in self.states[1:6])
+        num_seen = sum(state != 0 for state in self.states[:5])
         kind = 0 if bucket == 0 else 1 + bucket // 8 if bucket < 16 else 3 if bucket < 21 else bucket - 17
-        self.rows = (partial, kind * 64 + num_seen * 8 + num_bits, self.cursor.last & 255)
+        self.rows = (kind * 64 + num_seen * 8 + num_bits, self.cursor.last & 255)
         self.sums = []
         for weights, row in zip(self.weights, self.rows, strict=True):
             total = sum(x * (w >> 16) for x, w in zip(self.inputs, weights[row], strict=True))
@@ -355,11 +353,9 @@ class ContextMixer:
         final = clamp(final, -MAX_SUM, MAX_SUM)
         self.final_p = squash(final)
 
-        self.row1 = self.rows1[refinement_row(self.cursor.last & 0xFF, partial, 14)]
-        self.row2 = self.rows2[refinement_row(self.cursor.last & 0xFFFF, partial, 12)]
-        p1, self.nearest1 = refine(self.row1, final)
-        p2, self.nearest2 = refine(self.row2, final)
-        return clamp((2 * self.final_p + p1 + p2 + 2) // 4, 1, 65535)
+        self.refinement = self.refinements[refinement_row(self.cursor.last & 0xFFFF, partial)]
+        refined, self.nearest = refine(self.refinement, final)
+        return clamp((self.final_p + refined + 1) // 2, 1, 65535)
 
     def learn(self, bit: int) -> None:
         if not self.is_frozen:
@@ -386,8 +382,7 @@ class ContextMixer:
         bucket, expected_bit = self.match_now
         if bucket:
             update_adaptive(self.by_match[bucket][expected_bit], bit, 1022)
-        for row, nearest in ((self.row1, self.nearest1), (self.row2, self.nearest2)):
-            row[nearest] += (65535 * bit - row[nearest]) >> 6
+        self.refinement[self.nearest] += (65535 * bit - self.refinement[self.nearest]) >> 6
         for slot, state in zip(self.slots, self.states, strict=True):
             slot[1 + self.node] = next_history(state, bit)
 
@@ -438,9 +433,9 @@ class ContextMixer:
         adaptive = [entry for entries in self.by_history for entry in entries]
         adaptive += [entry for pair in self.by_match for entry in pair]
         out.append(struct.pack(f"<{len(adaptive)}I", *(p << 10 | count for p, count in adaptive)))
-        out += [struct.pack("<23i", *row[:23]) for rows in self.weights for row in rows]
-        out += [struct.pack("<3i", *row) for row in self.final_weights]
-        out += [struct.pack("<17H", *row) for row in self.rows1 + self.rows2]
+        out += [struct.pack("<12i", *row) for rows in self.weights for row in rows]
+        out += [struct.pack("<2i", *row) for row in self.final_weights]
+        out += [struct.pack("<17H", *row) for row in self.refinements]
         full = sorted(i for i, bucket in self.buckets.items() if any(map(any, bucket)))
         begin = 0
         while begin < 2**self.log2_buckets:

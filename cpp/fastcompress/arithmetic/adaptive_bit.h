@@ -24,11 +24,11 @@ struct AdaptiveBit {
 
     // limit <= 1022: the step grows no smaller than that after so many bits.
     void update(bool bit, uint32_t limit) {
-        const auto p = static_cast<int32_t>(value >> 10);
         const uint32_t count = value & 1023;
-        const int32_t target = bit ? (1 << 22) - 1 : 0;
-        const int64_t step = (int64_t{target - p} * kSteps[count]) >> 16;
-        value = static_cast<uint32_t>(p + static_cast<int32_t>(step)) << 10 | (count + (count < limit ? 1 : 0));
+        const int32_t distance = (bit ? (1 << 22) - 1 : 0) - static_cast<int32_t>(value >> 10);
+        const int64_t step = (int64_t{distance} * kSteps[count]) >> 16;
+        // The probability stays below 2^22 and the count below 2^10, so neither part runs into the other.
+        value += (static_cast<uint32_t>(step) << 10) + (count < limit ? 1 : 0);
     }
 };
 

@@ -38,8 +38,7 @@ void Learned::clear() {
         for (int i = 0; i < kNumInputs; ++i) row[i] = i < kNumContexts ? kMaxWeight / 4 : 0;
     }
     for (auto& row : final_weights) std::fill(std::begin(row), std::end(row), 65536 / kNumMixers);
-    for (RefinementRow& row : rows1) row.clear();
-    for (RefinementRow& row : rows2) row.clear();
+    for (RefinementRow& row : refinements) row.clear();
     num_bytes = 0;
 }
 

@@ -87,10 +87,7 @@ void write_learned(ByteWriter& out, const Learned& learned) {
     for (const auto& row : learned.final_weights) {
         for (const int32_t weight : row) out.u32(static_cast<uint32_t>(weight));
     }
-    for (const RefinementRow& row : learned.rows1) {
-        for (const uint16_t point : row.points) write_u16(out, point);
-    }
-    for (const RefinementRow& row : learned.rows2) {
+    for (const RefinementRow& row : learned.refinements) {
         for (const uint16_t point : row.points) write_u16(out, point);
     }
 }
@@ -116,10 +113,7 @@ std::optional<Status> read_learned(ByteReader& in, Learned& learned) {
     for (auto& row : learned.final_weights) {
         for (int32_t& weight : row) is_good = read_weight(in, kMaxFinalWeight, weight) && is_good;
     }
-    for (RefinementRow& row : learned.rows1) {
-        for (uint16_t& point : row.points) point = static_cast<uint16_t>(read_u16(in));
-    }
-    for (RefinementRow& row : learned.rows2) {
+    for (RefinementRow& row : learned.refinements) {
         for (uint16_t& point : row.points) point = static_cast<uint16_t>(read_u16(in));
     }
     if (!in.ok()) return malformed("context mixer that ends before its tables do");

@@ -10,10 +10,10 @@
 
 namespace fastcompress::arithmetic {
 
-inline constexpr int kNumContexts = 10;
+inline constexpr int kNumContexts = 9;
 // The first contexts are the last so many bytes.
-inline constexpr int kNumOrders = 6;
-inline constexpr uint32_t kOrders[kNumOrders] = {0, 1, 2, 3, 4, 6};
+inline constexpr int kNumOrders = 5;
+inline constexpr uint32_t kOrders[kNumOrders] = {1, 2, 3, 4, 6};
 
 // The bytes around the next one in a table, if the bytes are one.
 struct Record {
@@ -51,15 +51,15 @@ struct Cursor {
             const uint32_t order = kOrders[i];
             keys[i] = key(i, last & ((uint64_t{1} << (8 * order)) - 1), known(order));
         }
-        keys[6] = key(6, word, is_cut ? 1 : 0);
-        keys[7] = key(7, uint64_t{previous_word} << 32 | word, is_cut ? 1 : 0);
+        keys[5] = key(5, word, is_cut ? 1 : 0);
+        keys[6] = key(6, uint64_t{previous_word} << 32 | word, is_cut ? 1 : 0);
         if (record.length == 0) {
-            keys[8] = key(8, last & 0xff00, known(2));
-            keys[9] = key(9, last & 0xff000000, known(4));
+            keys[7] = key(7, last & 0xff00, known(2));
+            keys[8] = key(8, last & 0xff000000, known(4));
         } else {
             const uint64_t table = record.above | uint64_t{record.length} << 40;
-            keys[8] = key(8, table | uint64_t{record.after} << 8 | (last & 0xff) << 16, kInTable);
-            keys[9] = key(9, table | uint64_t{record.above2} << 8 | uint64_t{record.column} << 16, kInTable);
+            keys[7] = key(7, table | uint64_t{record.after} << 8 | (last & 0xff) << 16, kInTable);
+            keys[8] = key(8, table | uint64_t{record.above2} << 8 | uint64_t{record.column} << 16, kInTable);
         }
     }
 

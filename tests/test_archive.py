@@ -22,10 +22,12 @@ from fastcompress import archive
 from fastcompress.archive import Compressor, Decompressor, compress, decompress, info
 from fastcompress.errors import ConfigError, FormatError
 from tests.reference import archive as oracle
+from tests.reference import context_mixer as mixer_oracle
 
 VECTORS = Path(__file__).parent / "vectors" / "archive.json"
 LEAST = 1 << 16
 LEVELS = st.integers(1, 9)
+METHODS: st.SearchStrategy[archive.Method] = st.sampled_from(["lz", "cm"])
 
 
 def text_of(size: int, seed: int = 0) -> bytes:
@@ -54,10 +56,10 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.parametrize("level", [1, 6, 9])
-def test_samples(name: str, level: int) -> None:
+@pytest.mark.parametrize(("method", "level"), [("lz", 1), ("lz", 6), ("lz", 9), ("cm", 1), ("cm", 7)])
+def test_samples(name: str, method: archive.Method, level: int) -> None:
     data = SAMPLES[name]
-    blob = compress(data, level=level, block_bytes=1 << 18)
+    blob = compress(data, method, level, block_bytes=1 << 18)
     assert decompress(blob) == data
     assert len(blob) <= len(data) + 97 + 17 * (len(data) // (1 << 18) + 1)
 
@@ -67,10 +69,10 @@ def test_it_compresses() -> None:
     assert len(compress(SAMPLES["text"])) < 0.45 * len(SAMPLES["text"])
 
 
-@given(st.binary(max_size=3000), LEVELS)
+@given(st.binary(max_size=3000), METHODS, LEVELS)
 @settings(deadline=None)
-def test_any_bytes(data: bytes, level: int) -> None:
-    assert decompress(compress(data, level=level)) == data
+def test_any_bytes(data: bytes, method: archive.Method, level: int) -> None:
+    assert decompress(compress(data, method, level)) == data
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.binary(max_size=4)), max_size=60), LEVELS)
@@ -84,12 +86,12 @@ def test_any_repeats(steps: list[tuple[int, int, bytes]], level: int) -> None:
     assert decompress(compress(bytes(data), level=level)) == data
 
 
-@given(st.integers(0, 1 << 30), st.lists(st.integers(1, 90_000), min_size=1, max_size=8), st.integers(1, 4))
+@given(st.integers(0, 1 << 30), st.lists(st.integers(1, 90_000), min_size=1, max_size=8), st.integers(1, 4), METHODS)
 @settings(deadline=None, max_examples=15)
-def test_pieces_and_threads(seed: int, sizes: list[int], num_threads: int) -> None:
+def test_pieces_and_threads(seed: int, sizes: list[int], num_threads: int, method: archive.Method) -> None:
     data = text_of(200_000, seed)
-    blob = compress(data, level=4, block_bytes=LEAST, num_threads=1)
-    packer = Compressor(level=4, block_bytes=LEAST, content_bytes=len(data), num_threads=num_threads)
+    blob = compress(data, method, level=4, block_bytes=LEAST, num_threads=1)
+    packer = Compressor(method, level=4, block_bytes=LEAST, content_bytes=len(data), num_threads=num_threads)
     unpacker = Decompressor(num_threads=num_threads)
     packed = b"".join(packer.update(piece) for piece in pieces_of(data, sizes)) + packer.finish()
     assert packed == blob
@@ -123,6 +125,17 @@ def test_the_oracle_reads_it(name: str, level: int) -> None:
     assert oracle.decompress(compress(data, level=level, block_bytes=LEAST)) == data
 
 
+@pytest.mark.parametrize("level", [1, 8])
+@pytest.mark.parametrize("name", ["equal bytes", "numbers", "text"])
+def test_the_oracle_writes_the_same_cm(name: str, level: int) -> None:
+    data = SAMPLES[name][:1500]
+    [record, _] = records_of(compress(data, "cm", level))
+    assert record[0] == 2  # coded
+    digits = len(data).bit_length()
+    mixer = mixer_oracle.ContextMixer(max(16, min(digits + 8, 17 + level)), max(10, min(digits, 20)), 0)
+    assert record[17:] == mixer_oracle.encode(mixer.update(data), data)
+
+
 def test_the_oracle_writes_it() -> None:
     for size in (0, 1, 1000, LEAST, LEAST + 1, 3 * LEAST):
         data = random.Random(size).randbytes(size)
@@ -135,6 +148,9 @@ def test_golden_vectors() -> None:
         blob = base64.b64decode(case["archive"])
         assert decompress(blob) == data, case["name"]
         assert info(blob).method == case["method"]
+        if case["method"] == "cm":
+            header = info(blob)
+            assert compress(data, "cm", header.level, block_bytes=header.block_bytes) == blob
     for text, seed, expected in (("", 0, 0xEF46DB3751D8E999), ("abc", 0, 0x44BC2CF5AD770999)):
         assert oracle.xxh64(text.encode(), seed) == expected
 
@@ -149,10 +165,10 @@ def test_real_texts(data_directory: Path) -> None:
 # --- Damage ---
 
 
-@pytest.fixture(scope="module")
-def archived() -> tuple[bytes, bytes]:
+@pytest.fixture(scope="module", params=["lz", "cm"])
+def archived(request: pytest.FixtureRequest) -> tuple[bytes, bytes]:
     data = text_of(150_000)
-    return data, compress(data, level=4, block_bytes=LEAST)
+    return data, compress(data, request.param, level=4, block_bytes=LEAST)
 
 
 def records_of(blob: bytes) -> list[bytes]:
@@ -171,11 +187,11 @@ def assert_refused(blob: bytes, max_output: int) -> None:
 
 def test_ten_thousand_damages(archived: tuple[bytes, bytes]) -> None:
     data, blob = archived
-    small = compress(data[:2000], level=4, block_bytes=LEAST)
+    small = compress(data[:2000], info(blob).method, level=4, block_bytes=LEAST)  # type: ignore[arg-type]
     rng = random.Random(2)
     begin = time.monotonic()
     for round_ in range(10_000):
-        damaged = bytearray(blob if round_ % 20 == 0 else small)
+        damaged = bytearray(blob if round_ % 50 == 0 else small)
         at = rng.randrange(len(damaged) if round_ % 3 else 100)
         what = rng.randrange(6)
         if what == 0:

@@ -37,13 +37,21 @@ FASTCOMPRESS_AVX2 inline uint64_t wide_sum_avx2(const uint32_t* values, size_t c
 FASTCOMPRESS_AVX512 inline uint64_t wide_sum_avx512(const uint32_t* values, size_t count) {
     const __m512i low = _mm512_set1_epi64(0xffffffff);
     __m512i even = _mm512_setzero_si512(), odd = even;
-    for (size_t i = 0; i < count; i += 16) {
-        const auto here = static_cast<__mmask16>(count - i >= 16 ? 0xffff : (1 << (count - i)) - 1);
-        const __m512i x = _mm512_maskz_loadu_epi32(here, values + i);
+    size_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        const __m512i x = _mm512_loadu_si512(values + i);
         even = _mm512_add_epi64(even, _mm512_and_si512(x, low));
         odd = _mm512_add_epi64(odd, _mm512_srli_epi64(x, 32));
     }
-    return static_cast<uint64_t>(_mm512_reduce_add_epi64(_mm512_add_epi64(even, odd)));
+    if (i < count) {
+        const __m512i x = _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1 << (count - i)) - 1), values + i);
+        even = _mm512_add_epi64(even, _mm512_and_si512(x, low));
+        odd = _mm512_add_epi64(odd, _mm512_srli_epi64(x, 32));
+    }
+    const __m512i eight = _mm512_add_epi64(even, odd);
+    const __m256i four = _mm256_add_epi64(_mm512_castsi512_si256(eight), _mm512_extracti64x4_epi64(eight, 1));
+    const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+    return static_cast<uint64_t>(_mm_cvtsi128_si64(two)) + static_cast<uint64_t>(_mm_extract_epi64(two, 1));
 }
 
 FASTCOMPRESS_AVX2 inline void block_sums_avx2(const uint32_t* values, size_t count, size_t block, uint64_t* sums) {

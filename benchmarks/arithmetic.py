@@ -4,8 +4,9 @@ python -m pip install constriction
 python benchmarks/arithmetic.py --out benchmarks/results/MACHINE/DATE-arithmetic.json [--rounds 9]
 
 CPU time of one thread, medians of the rounds, the two one after the other in every round. Each decodes its own message,
-which must give the symbols back, before anything is timed. Rows of floats become frequencies inside both; constriction's
-models are the fastest of those that its documentation shows (eager or lazy, float32 or float64: all are measured).
+which must give the symbols back, before anything is timed. Rows of floats become frequencies inside both;
+constriction's models are the fastest of those that its documentation shows (eager or lazy, float32 or float64: all are
+measured).
 """
 
 from __future__ import annotations

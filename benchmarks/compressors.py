@@ -91,7 +91,7 @@ def engines() -> list[Engine]:
         for name, preset in (("0", 0), ("6", 6), ("9e", 9 | lzma.PRESET_EXTREME))
     ]
     found.append(Engine("bz2 -9", lambda data: bz2.compress(data, 9), lambda blob, size: bz2.decompress(blob)))
-    for method, levels in (("lz", (1, 4, 6, 8, 9)), ("cm", (1, 7, 9))):
+    for method, levels in (("lz", (1, 4, 6, 8, 9)), ("cm", (1, 4, 5, 7, 9))):
         found += [
             Engine(
                 f"{OURS} {method} {level}",

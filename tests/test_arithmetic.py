@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import math
 from pathlib import Path
@@ -320,3 +321,82 @@ class TestErrors:
         except FormatError:
             return
         assert decoded.size == 0 or decoded.max() < len(table) - 1
+
+
+class TestOtherKindsOfSymbols:
+    TABLE = quantize(np.ones(70_000))
+
+    @pytest.mark.parametrize("dtype", [">u2", ">i4", ">u4", ">i8", "u1", "i2", "u8"])
+    def test_any_type_and_byte_order(self, dtype: str) -> None:
+        symbols = [1, 2, 120, 0, 77]
+        assert encoded(np.array(symbols, dtype), self.TABLE) == encoded(symbols, self.TABLE)
+        assert encoded(symbols, self.TABLE.astype(">u4")) == encoded(symbols, self.TABLE)
+
+    def test_parts_of_arrays(self) -> None:
+        symbols = np.arange(60, dtype=np.uint32)
+        unaligned = np.frombuffer(b"x" + symbols.tobytes(), np.uint32, offset=1)
+        assert encoded(unaligned, self.TABLE) == encoded(symbols, self.TABLE)
+        assert encoded(symbols[::-3], self.TABLE) == encoded(symbols[::-3].copy(), self.TABLE)
+
+    def test_single_ones(self) -> None:
+        for symbol in (5, np.int64(5), np.uint8(5), np.array(5)):
+            assert encoded(symbol, self.TABLE) == encoded([5], self.TABLE)
+
+    def test_bytes(self) -> None:
+        assert encoded(b"abc", self.TABLE) == encoded([97, 98, 99], self.TABLE)
+
+    def test_models_get_no_wrapped_symbols(self) -> None:
+        with pytest.raises(DataError, match="symbols from"):
+            Encoder().encode_model([2**32 + 5], lambda before: self.TABLE)
+
+
+class TestCodersInUse:
+    def test_snapshots_of_what_is_no_more(self) -> None:
+        table = quantize(np.ones(256))
+        first, second = Encoder(), Encoder()
+        for encoder in (first, second):
+            encoder.encode(b"b" * 600, table)
+        early = first.snapshot()
+        first.encode(b"x" * 100, table)
+        late = first.snapshot()
+        with pytest.raises(ConfigError, match="another message"):
+            second.restore(early)
+        first.restore(early)
+        first.encode(b"y" * 200, table)
+        with pytest.raises(ConfigError, match="undone"):
+            first.restore(late)
+        first.restore(early)
+        assert first.finish() == encoded(b"b" * 600, table)
+        with pytest.raises(ConfigError, match="another message"):
+            first.restore(early)
+
+    def test_a_failing_row_leaves_the_decoder_where_it_was(self) -> None:
+        weights = np.ones((4, 3))
+        encoder = Encoder()
+        encoder.encode_weights([0, 1, 2, 0], weights)
+        decoder = Decoder(encoder.finish())
+        bad = weights.copy()
+        bad[2] = 0
+        with pytest.raises(DataError, match="row 2"):
+            decoder.decode_weights(bad)
+        assert decoder.decode_weights(weights).tolist() == [0, 1, 2, 0]
+
+    def test_one_thread_at_a_time(self) -> None:
+        """A call while another one runs is refused, or waits its turn; the message stays one."""
+        table = quantize(np.ones(256))
+        encoder, data, refused = Encoder(), np.zeros(300_000, np.uint8), []
+
+        def work() -> int:
+            done = 0
+            for _ in range(40):
+                try:
+                    encoder.encode(data, table)
+                    done += 1
+                except ConfigError as error:  # noqa: PERF203
+                    refused.append(str(error))
+            return done
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            total = sum(future.result() for future in [pool.submit(work) for _ in range(2)])
+        assert encoder.finish() == encoded(np.zeros(300_000 * total, np.uint8), table)
+        assert all("another thread" in problem for problem in refused)

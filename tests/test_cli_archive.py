@@ -33,6 +33,20 @@ def test_there_and_back(source: Path) -> None:
     assert source.read_bytes() == DATA
 
 
+def test_the_other_method(source: Path) -> None:
+    run("compress", source, "--method", "cm")
+    packed = source.with_name("book.txt.fcz")
+    assert archive.info(packed.read_bytes()).method == "cm"
+    run("decompress", packed, "--overwrite")
+    assert source.read_bytes() == DATA
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc")
+def test_files_that_do_not_say_how_long_they_are(tmp_path: Path) -> None:
+    run("compress", "/proc/self/status", "-o", tmp_path / "status.fcz")
+    assert b"Name:" in archive.decompress((tmp_path / "status.fcz").read_bytes())
+
+
 def test_options(source: Path, tmp_path: Path) -> None:
     packed, back = tmp_path / "a.fcz", tmp_path / "back"
     result = json.loads(run("compress", source, "-o", packed, "--level", 9, "--threads", 2, "--json").stdout)
@@ -102,7 +116,7 @@ def test_other_errors(source: Path, tmp_path: Path) -> None:
     assert "there is no such file" in error_of("compress", tmp_path / "none")
     assert "is a folder" in error_of("compress", tmp_path)
     assert "does not end in .fcz" in error_of("decompress", source, code=2)
-    assert "there is no method 'zip'" in error_of("compress", source, "--method", "zip")
+    assert "'zip' is not one of" in error_of("compress", source, "--method", "zip", code=2)
     assert "it must be 1 to 9" in error_of("compress", source, "--level", 10)
     assert "there is no folder" in error_of("compress", source, "-o", tmp_path / "none" / "a.fcz")
     run("compress", source)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastcompress.arithmetic import ContextMixer
 from fastcompress.codec import ArithmeticCodec, WindowsCodec, load_codec, save_codec
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import ConfigError, DataError, FormatError
 from tests.random_text import CODE_POINTS, random_strings
 
 
@@ -69,19 +69,32 @@ class TestRoundTrips:
 
     def test_bytes_are_known_when_nothing_could_change_them(self) -> None:
         """After each token of a document or window: whatever follows, those bytes come first."""
-        codec = ArithmeticCodec(mixer(), 8)
-        data = b"the cat sat on a hat"
-        tokens = codec.encode(data)
+        codec = WindowsCodec(mixer(16), 128, 8)
+        data = b"the cat sat on a hat, the dog did not. the cat sat on the mat."
+        tokens = codec.encode(data)[:16]
         known = np.cumsum(codec.byte_lengths(tokens))
-        for position in range(len(tokens)):
-            for following in (0, 1, 128, 255):
-                # An end flag costs 16 bits, so a few more bytes of anything are decoded before the message proves bad.
-                other = np.concatenate((tokens[: position + 1], np.full(40, following, np.uint32)))
+        assert 0 < known[5] < known[-1]
+        num_decoded = 0
+        for position in range(16):
+            for seed in range(40):
+                rest = np.random.default_rng(seed).integers(0, 256, 15 - position)
                 try:
-                    decoded = codec.decode(other)
+                    decoded = codec.decode(np.concatenate((tokens[: position + 1], rest)))
                 except DataError:
                     continue
+                num_decoded += 1
                 assert decoded[: known[position]] == data[: known[position]]
+        assert num_decoded > 100
+
+    def test_documents_end_where_they_end(self) -> None:
+        codec = ArithmeticCodec(mixer(), 8)
+        tokens = codec.encode(SPECIAL["text"])
+        for rest in ([7] * 40, [0], [255]):
+            with pytest.raises(DataError, match="are not what the document"):
+                codec.decode(np.append(tokens, rest))
+        for damaged in (tokens[:-1], tokens[1:]):
+            with pytest.raises(DataError):
+                codec.decode(damaged)
 
 
 class TestWindows:
@@ -118,6 +131,16 @@ class TestWindows:
             except DataError:
                 continue
             assert codec.byte_lengths(tokens).sum() == len(decoded)
+
+    def test_the_bound_is_kept_from_window_to_window(self) -> None:
+        """A bound that a window ends at stops there, too: the work is bounded, not only what is returned."""
+        codec = WindowsCodec(mixer(16), 32, 8)
+        data = SPECIAL["text"]
+        code = codec.encode(data).astype(np.uint8).tobytes()
+        for bound in range(len(data)):
+            with pytest.raises(FormatError, match=f"more than {bound} bytes"):
+                codec._core.decode(code, bound)
+        assert codec._core.decode(code, len(data))[0] == data
 
     def test_settings(self) -> None:
         for bits, token_bits in ((16, 8), (136, 8), (24, 16), (30, 8), (32, 12)):

@@ -100,6 +100,20 @@ class TestTables:
             with pytest.raises(DataError, match="weight"):
                 quantize(torch.tensor(array))
 
+    def test_processors_that_take_subnormal_numbers_for_zero(self) -> None:
+        """Some libraries set that for a thread; tables stay what they are."""
+        rows = [np.array([3e-40, 1e-40], np.float32), np.array([2e-38, 3e-39], np.float32), np.array([5e-324, 2e-308])]
+        negative = np.array([-1e-40, 1.0], np.float32)
+        expected = [quantize(row).tolist() for row in rows]
+        assert torch.set_flush_denormal(True)
+        try:
+            assert [quantize(row).tolist() for row in rows] == expected
+            with pytest.raises(DataError, match="negative"):
+                quantize(negative)
+        finally:
+            torch.set_flush_denormal(False)
+        assert expected == [reference.quantize(row.tolist(), 16) for row in rows]
+
     def test_negative_zero_is_zero(self) -> None:
         assert quantize([-0.0, 1.0]).tolist() == quantize([0.0, 1.0]).tolist()
         assert quantize(torch.tensor([-0.0, 1.0])).tolist() == quantize([0.0, 1.0]).tolist()
@@ -155,8 +169,18 @@ class TestLogits:
                 quantize_logits(given_logits)
 
     def test_integers_out_of_range(self) -> None:
-        with pytest.raises(DataError, match="32 bits"):
-            quantize_logits(np.array([0, 1 << 40]))
+        for logits in ([0, 1 << 40], [-(2**63), 2**63 - 1]):
+            for given_logits in (np.array(logits), torch.tensor(logits)):
+                with pytest.raises(DataError, match="32 bits"):
+                    quantize_logits(given_logits)
+
+    def test_types(self) -> None:
+        for logits in (np.ones(3, bool), torch.ones(3, dtype=torch.bool), np.ones(3, complex)):
+            with pytest.raises(TypeError):
+                quantize_logits(logits)
+        for scalar in (3, 0.5, torch.tensor(3)):
+            with pytest.raises(ConfigError):
+                quantize_logits(scalar)
 
 
 @pytest.mark.gpu

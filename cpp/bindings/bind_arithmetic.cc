@@ -2,6 +2,7 @@
 
 #include "bind_arithmetic.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "fastcompress/arithmetic/bulk_coder.h"
@@ -36,14 +37,17 @@ void visit_symbols(const py::array& symbols, size_t num_symbols, const Visit& vi
     visit(span);
 }
 
-// Calls visit() with the symbols as a span of uint8_t, uint16_t or uint32_t, once all are known to be below num_symbols.
+// Calls visit() with the symbols as a span of uint8_t, uint16_t or uint32_t, once all are known to be below
+// num_symbols.
 template <class Visit>
 void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) {
     const char kind = any.dtype().kind();
     if (any.ndim() != 1 || ((kind != 'u' && kind != 'i') && any.size() > 0)) {
         throw py::type_error("symbols must be an int or a one-dimensional array of integers");
     }
-    const auto itemsize = any.itemsize();
+    // 0: to be converted, since its bytes are in the order of another machine, or anywhere.
+    const bool is_aligned = (any.flags() & py::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
+    const auto itemsize = is_native(any) && is_aligned ? any.itemsize() : 0;
     const auto contiguous = py::array::ensure(any, py::array::c_style);
     if (any.size() == 0) return visit(std::span<const uint32_t>());
     if (itemsize == 1 && kind == 'u') return visit_symbols<uint8_t>(contiguous, num_symbols, visit);
@@ -68,8 +72,17 @@ void check_num_rows(size_t num_rows, size_t num_symbols) {
     }
 }
 
-// The one symbol of a Python int.
-size_t single_symbol(py::handle symbol, size_t num_symbols) {
+// Whether it is one symbol: an int, a NumPy integer, a tensor of no dimension. Arrays have __index__, too.
+bool is_single(py::handle symbols) {
+    if (PyLong_CheckExact(symbols.ptr())) return true;
+    if (py::isinstance<py::array>(symbols)) return py::reinterpret_borrow<py::array>(symbols).ndim() == 0;
+    return PyIndex_Check(symbols.ptr()) && !PySequence_Check(symbols.ptr());
+}
+
+// The one symbol of what is_single().
+size_t single_symbol(py::handle given, size_t num_symbols) {
+    const auto symbol = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr()));
+    if (!symbol) throw py::error_already_set();
     const size_t value = PyLong_AsSize_t(symbol.ptr());
     if (value == static_cast<size_t>(-1) && PyErr_Occurred()) PyErr_Clear();
     if (value >= num_symbols) {
@@ -80,6 +93,7 @@ size_t single_symbol(py::handle symbol, size_t num_symbols) {
 }
 
 py::array symbols_array(py::handle symbols) {
+    if (PyBytes_Check(symbols.ptr())) return py::module_::import("numpy").attr("frombuffer")(symbols, "uint8");
     auto any = py::array::ensure(symbols);
     if (!any) {
         PyErr_Clear();
@@ -88,9 +102,61 @@ py::array symbols_array(py::handle symbols) {
     return any;
 }
 
+// Drawn once each in a process, so that snapshots and coders never pass for others.
+uint64_t next_serial() {
+    static uint64_t last = 0;  // changed with the GIL held
+    return ++last;
+}
+
+// While a call codes without the GIL, others on the same object are refused: they would find it half changed.
+class Turn {
+  public:
+    explicit Turn(bool& is_taken) : is_taken_(is_taken) {
+        if (is_taken) raise(invalid_argument("another thread is using this coder; give each thread its own"));
+        is_taken = true;
+    }
+    ~Turn() { is_taken_ = false; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+  private:
+    bool& is_taken_;
+};
+
+struct EncoderSnapshot {
+    RangeEncoder::Snapshot state;
+    uint64_t serial;
+};
+
 struct MessageEncoder {
     RangeEncoder encoder;
     KeptQuantizer quantizer;
+    std::vector<uint64_t> serials;  // of the snapshots that are of what the message is now, in ascending order
+    bool is_taken = false;
+
+    EncoderSnapshot snapshot() {
+        const Turn turn(is_taken);
+        serials.push_back(next_serial());
+        return {encoder.snapshot(), serials.back()};
+    }
+    void restore(const EncoderSnapshot& snapshot) {
+        const Turn turn(is_taken);
+        const auto found = std::ranges::lower_bound(serials, snapshot.serial);
+        if (found == serials.end() || *found != snapshot.serial || !encoder.restore(snapshot.state)) {
+            raise(invalid_argument(
+                "the snapshot is of another message, of a part that was undone, or of bytes that were taken"));
+        }
+        serials.erase(found + 1, serials.end());
+    }
+    std::vector<uint8_t> finish() {
+        const Turn turn(is_taken);
+        serials.clear();
+        return encoder.finish();
+    }
+    std::vector<uint8_t> take() {
+        const Turn turn(is_taken);
+        return encoder.take_settled();
+    }
 };
 
 constexpr size_t kRowsAtOnce = 32;
@@ -107,9 +173,10 @@ std::optional<Status> for_checked_rows(const Tables& tables, const Code& code) {
 }
 
 void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) {
+    const Turn turn(message.is_taken);
     RangeEncoder& encoder = message.encoder;
     const Tables tables(cumulative);
-    if (PyLong_CheckExact(symbols.ptr())) {
+    if (is_single(symbols)) {
         check_num_rows(tables.num_rows(), 1);
         if (const auto problem = tables.check_rows(0, tables.is_single() ? 0 : 1)) raise(*problem);
         const uint32_t* const at = tables.data() + single_symbol(symbols, tables.num_symbols());
@@ -134,6 +201,7 @@ void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) 
 }
 
 void encode_weights(MessageEncoder& message, py::handle symbols, py::handle weights, Precision precision) {
+    const Turn turn(message.is_taken);
     RangeEncoder& encoder = message.encoder;
     const Weights rows(weights, precision);
     Quantizer& quantizer = message.quantizer.of(rows);
@@ -146,7 +214,7 @@ void encode_weights(MessageEncoder& message, py::handle symbols, py::handle weig
     };
     const auto before = encoder.snapshot();
     std::optional<Status> problem;
-    if (PyLong_CheckExact(symbols.ptr())) {
+    if (is_single(symbols)) {
         check_num_rows(rows.num_rows(), 1);
         problem = put(0, single_symbol(symbols, rows.num_symbols()));
     } else {
@@ -172,6 +240,7 @@ class MessageDecoder {
 
     // What comes next of the message; `is_last`: nothing will come after it.
     void append(const py::bytes& piece, bool is_last) {
+        const Turn turn(is_taken);
         if (is_last_) raise(invalid_argument("the message has ended; nothing can be appended"));
         const Bytes unread = has_begun_ ? decoder_.unread() : Bytes(message_);
         std::vector<uint8_t> rest(unread.begin(), unread.end());
@@ -197,9 +266,10 @@ class MessageDecoder {
     }
     RangeDecoder decoder() const { return decoder_; }
     void set_decoder(const RangeDecoder& decoder) { decoder_ = decoder; }
+    bool is_taken = false;
+    const uint64_t serial = next_serial();
     bool is_last() const { return is_last_; }
     KeptQuantizer quantizer;
-    const std::vector<uint8_t>& message() const { return message_; }
 
   private:
     std::vector<uint8_t> message_;
@@ -235,6 +305,7 @@ py::array decoded(const py::dtype& dtype, size_t count, size_t num_symbols, cons
 }
 
 size_t decode_symbol(MessageDecoder& message, py::handle cumulative) {
+    const Turn turn(message.is_taken);
     const Tables tables(cumulative);
     check_num_rows(tables.num_rows(), 1);
     if (const auto problem = tables.check_rows(0, tables.is_single() ? 0 : 1)) raise(*problem);
@@ -247,6 +318,7 @@ size_t decode_symbol(MessageDecoder& message, py::handle cumulative) {
 }
 
 py::array decode(MessageDecoder& message, py::handle cumulative, size_t count, const py::dtype& dtype) {
+    const Turn turn(message.is_taken);
     const Tables tables(cumulative);
     if (!tables.is_single()) check_num_rows(tables.num_rows(), count);
     RangeDecoder& decoder = message.ready(count);
@@ -273,6 +345,7 @@ py::array decode(MessageDecoder& message, py::handle cumulative, size_t count, c
 }
 
 size_t decode_symbol_weights(MessageDecoder& message, py::handle weights, Precision precision) {
+    const Turn turn(message.is_taken);
     const Weights rows(weights, precision);
     check_num_rows(rows.num_rows(), 1);
     RangeDecoder& decoder = message.ready(1);
@@ -286,8 +359,10 @@ size_t decode_symbol_weights(MessageDecoder& message, py::handle weights, Precis
 }
 
 py::array decode_weights(MessageDecoder& message, py::handle weights, Precision precision, const py::dtype& dtype) {
+    const Turn turn(message.is_taken);
     const Weights rows(weights, precision);
     RangeDecoder& decoder = message.ready(rows.num_rows());
+    const RangeDecoder before = decoder;
     return decoded(dtype, rows.num_rows(), rows.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
         const auto problem = without_gil([&]() -> std::optional<Status> {
             Quantizer& quantizer = message.quantizer.of(rows);
@@ -299,18 +374,17 @@ py::array decode_weights(MessageDecoder& message, py::handle weights, Precision 
             }
             return std::nullopt;
         });
-        if (problem) raise(*problem);
+        if (problem) {
+            decoder = before;
+            raise(*problem);
+        }
         check_message(decoder.ok());
     });
 }
 
-struct EncoderSnapshot {
-    RangeEncoder::Snapshot state;
-};
-
 struct DecoderSnapshot {
     RangeDecoder state;
-    const uint8_t* message;
+    uint64_t decoder_serial;
 };
 
 }  // namespace
@@ -326,15 +400,10 @@ void bind_arithmetic(py::module_& m) {
              py::arg("precision") = py::none())
         .def_property_readonly("bits_if_closed",
                                [](const MessageEncoder& message) { return message.encoder.bits_if_closed(); })
-        .def("snapshot", [](const MessageEncoder& message) { return EncoderSnapshot{message.encoder.snapshot()}; })
-        .def("restore",
-             [](MessageEncoder& message, const EncoderSnapshot& snapshot) {
-                 if (!message.encoder.restore(snapshot.state)) {
-                     raise(invalid_argument("the snapshot is of another message, or bytes it needs have been taken"));
-                 }
-             })
-        .def("take", [](MessageEncoder& message) { return to_py_bytes(message.encoder.take_settled()); })
-        .def("finish", [](MessageEncoder& message) { return to_py_bytes(message.encoder.finish()); });
+        .def("snapshot", &MessageEncoder::snapshot)
+        .def("restore", &MessageEncoder::restore)
+        .def("take", [](MessageEncoder& message) { return to_py_bytes(message.take()); })
+        .def("finish", [](MessageEncoder& message) { return to_py_bytes(message.finish()); });
     py::class_<DecoderSnapshot>(sub, "DecoderSnapshot");
     py::class_<MessageDecoder>(sub, "Decoder")
         .def(py::init<>())
@@ -349,10 +418,11 @@ void bind_arithmetic(py::module_& m) {
                  if (!message.is_last()) {
                      raise(invalid_argument("a message that still comes in pieces keeps no snapshots; give it whole"));
                  }
-                 return DecoderSnapshot{message.decoder(), message.message().data()};
+                 return DecoderSnapshot{message.decoder(), message.serial};
              })
         .def("restore", [](MessageDecoder& message, const DecoderSnapshot& snapshot) {
-            if (snapshot.message != message.message().data())
+            const Turn turn(message.is_taken);
+            if (snapshot.decoder_serial != message.serial)
                 raise(invalid_argument("the snapshot is of another decoder"));
             message.set_decoder(snapshot.state);
         });

@@ -14,6 +14,11 @@ using CArray = py::array_t<T, py::array::c_style>;
 
 void bind_quantizer(py::module_& sub);
 
+// Whether numbers are in this machine's byte order.
+inline bool is_native(const py::array& array) {
+    return array.dtype().byteorder() == '=' || array.dtype().byteorder() == '|';
+}
+
 // As Python gives it; none is the default one.
 using Precision = std::optional<int64_t>;
 
@@ -26,8 +31,8 @@ class Tables {
     // TypeError for other types, a DataError for what is no table. Of rows only the first is looked at yet.
     explicit Tables(py::handle tables);
 
-    // Whether rows [begin, end) are tables of one precision: a part at a time, so that a row is still in the cache when it is
-    // coded with. May be called without the GIL.
+    // Whether rows [begin, end) are tables of one precision: a part at a time, so that a row is still in the cache when
+    // it is coded with. May be called without the GIL.
     std::optional<Status> check_rows(size_t begin, size_t end) const;
 
     bool is_single() const { return array_.ndim() == 1; }

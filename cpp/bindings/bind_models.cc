@@ -99,8 +99,8 @@ void update_frequencies(AdaptiveFrequencies& model, const Symbols& symbols) {
 
 py::bytes encode_symbols(const AdaptiveFrequencies& model, const Symbols& symbols) {
     const auto all = checked_symbols(model, symbols);
+    AdaptiveFrequencies copy = model;  // with the GIL held, so that no update is under way
     return to_py_bytes(without_gil([&] {
-        AdaptiveFrequencies copy = model;
         arithmetic::RangeEncoder encoder;
         copy.encode(all, encoder);
         return encoder.finish();
@@ -109,8 +109,8 @@ py::bytes encode_symbols(const AdaptiveFrequencies& model, const Symbols& symbol
 
 py::array_t<uint32_t> decode_symbols(const AdaptiveFrequencies& model, py::handle message, size_t num_symbols) {
     const TextView view(message);
+    AdaptiveFrequencies copy = model;  // with the GIL held, so that no update is under way
     auto symbols = without_gil([&]() -> Result<std::vector<uint32_t>> {
-        AdaptiveFrequencies copy = model;
         arithmetic::RangeDecoder decoder(view.bytes());
         std::vector<uint32_t> out;  // grows with what is decoded
         while (out.size() < num_symbols) {

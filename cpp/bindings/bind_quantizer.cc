@@ -27,12 +27,14 @@ Tables::Tables(py::handle tables) {
             PyErr_Clear();
             throw py::type_error("cumulative frequencies must be an array of uint32, as quantize() makes it");
         }
-        array_ = CArray<uint32_t>::ensure(any.view("uint32"));
+        array_ = py::array_t<uint32_t, py::array::c_style | py::array::forcecast>::ensure(any);
+        if (!array_) throw py::error_already_set();
     }
     if (array_.ndim() < 1 || array_.ndim() > 2) {
         raise(invalid_data("cumulative frequencies have one dimension (one table) or two (a row a symbol), not " +
                            std::to_string(array_.ndim())));
     }
+    if (row_size() < 2) raise(invalid_data("a table needs two cumulative frequencies or more: 0 and the total"));
     if (num_rows() == 0) return;
     const auto precision = arithmetic::check_cumulative({data(), row_size()});
     if (precision.ok()) {

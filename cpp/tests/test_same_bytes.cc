@@ -1,5 +1,6 @@
-// One hash of what every coder writes for the same made-up data. It must come out alike from every compiler, at every level of
-// optimization, with every kind of vector code, and on every machine: builds that differ are built to run this.
+// One hash of what every coder writes for the same made-up data. It must come out alike from every compiler, at every
+// level of optimization, with every kind of vector code, and on every machine: builds that differ are built to run
+// this.
 #include <cstdio>
 #include <string>
 
@@ -17,7 +18,8 @@ using namespace fastcompress::arithmetic;
 
 namespace {
 
-// Words of few letters, numbers, records of a table and noise, by a generator of our own: the library's distributions differ.
+// Words of few letters, numbers, records of a table and noise, by a generator of our own: the library's distributions
+// differ.
 std::vector<uint8_t> made_up(size_t num_bytes) {
     uint64_t state = 12345;
     const auto next = [&](uint32_t limit) {

@@ -38,14 +38,11 @@ def compress(
 
     Args:
         method: "lz": LZ77 under adaptive models, quick to decompress. "cm": every byte predicted by a mixture of
-        contexts
-            (`arithmetic.ContextMixer`), smaller, at some 1 MB a second each way.
-        level: 1 (quickest) to 9 (smallest; of "cm" the one with the largest model, 2**(17 + level) bytes a thread on
-        both
-            sides); None: 8 of "lz", 7 of "cm".
+            contexts (`arithmetic.ContextMixer`), smaller, at some 1 MB a second each way.
+        level: 1 (quickest) to 9 (smallest); None: 8 of "lz", 5 of "cm". Of "cm" it is the size of the model, at most
+            2**(17 + level) bytes a thread on both sides.
         block_bytes: how much is coded at once, 64 KiB to 64 MiB; None: by level, 4 to 16 MiB, of "cm" 16 MiB. Each
-        block is coded
-            alone, so larger ones compress better, and several are coded and decoded at the same time.
+            block is coded alone, so larger ones compress better, and several are coded and decoded at the same time.
         num_threads: None: one a core; the archive is the same for any number.
 
     ConfigError: a setting out of range. Memory: some 40 bytes a byte of the blocks under way. Releases the GIL.

@@ -29,7 +29,7 @@ class CmCoder final : public BlockCoder {
     }
     std::string_view name() const override { return "cm"; }
     unsigned max_level() const override { return kMaxCmLevel; }
-    unsigned default_level() const override { return 7; }
+    unsigned default_level() const override { return 5; }
     size_t default_block_bytes(unsigned) const override { return size_t{16} << 20; }
 };
 

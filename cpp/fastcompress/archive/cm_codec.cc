@@ -11,8 +11,8 @@ namespace {
 using arithmetic::ContextMixer;
 using arithmetic::MixerParams;
 
-// A byte takes up to 20 histories of 16 bytes, so that a table of 256 bytes a byte is hardly ever full, and a small block needs no
-// large one.
+// A byte takes up to 18 histories of 16 bytes, so that a table of 256 bytes a byte is hardly ever full, and a small
+// block needs no large one.
 constexpr unsigned kLog2HistoriesOfByte = 8;
 constexpr unsigned kLog2LeastTable = 16;
 constexpr unsigned kLog2GreatestMatch = 20;

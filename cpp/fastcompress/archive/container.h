@@ -1,8 +1,8 @@
 // The .fcz archive: a header, blocks that are coded each alone, an end. FORMAT.md defines every byte.
 //
-// Blocks are coded and decoded on several threads; which bytes come out does not depend on how many, nor on the pieces in which
-// bytes go in. All of a block's fields and bytes, its place and its archive are under its checksum, and the end under another, so
-// whatever is changed, left out, moved, repeated or added is noticed.
+// Blocks are coded and decoded on several threads; which bytes come out does not depend on how many, nor on the pieces
+// in which bytes go in. All of a block's fields and bytes, its place and its archive are under its checksum, and the
+// end under another, so whatever is changed, left out, moved, repeated or added is noticed.
 #pragma once
 
 #include <optional>
@@ -68,9 +68,9 @@ class ArchiveReader {
     // max_output: bytes that may come out in all. num_threads 0: one a core.
     explicit ArchiveReader(uint64_t max_output, size_t num_threads = 0);
 
-    // Takes bytes of an archive and returns, of the content, bytes that are decoded and verified, some or none. Malformed: it is
-    // no archive, damaged, of another version, of a method or model that is not here, or has more than max_output bytes.
-    // O(bytes + what comes out), and no more memory than that and a block a thread.
+    // Takes bytes of an archive and returns, of the content, bytes that are decoded and verified, some or none.
+    // Malformed: it is no archive, damaged, of another version, of a method or model that is not here, or has more than
+    // max_output bytes. O(bytes + what comes out), and no more memory than that and a block a thread.
     Result<std::vector<uint8_t>> append(Bytes bytes);
     // Malformed: the archive does not end here.
     std::optional<Status> finish() const;

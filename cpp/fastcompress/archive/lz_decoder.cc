@@ -59,12 +59,12 @@ std::optional<Streams> split(Bytes coded) {
     Streams streams;
     streams.models_low_bits = coded[0] == 1;
     size_t i = 1;
-    std::array<size_t, kNumStreams> sizes{};
-    for (size_t& size : sizes) {
+    std::array<uint64_t, kNumStreams> sizes{};
+    for (uint64_t& size : sizes) {
         for (unsigned shift = 0;; shift += 7) {
             if (i == coded.size() || shift > 28) return std::nullopt;
             const uint8_t byte = coded[i++];
-            size |= size_t{byte & 0x7fu} << shift;
+            size |= uint64_t{byte & 0x7fu} << shift;
             if (byte < 0x80) break;
         }
     }

@@ -99,9 +99,9 @@ class SequenceEncoder {
     BitWriter bits_;
 };
 
-// What a level looks at. The parse is made anew `passes` times, by the prices that the one before led to; only the last time
-// with all of `depth` and `nice`. A literal takes longer to decode than the bytes of a match, so it is charged `literal_tax`
-// more than its price.
+// What a level looks at. The parse is made anew `passes` times, by the prices that the one before led to; only the last
+// time with all of `depth` and `nice`. A literal takes longer to decode than the bytes of a match, so it is charged
+// `literal_tax` more than its price.
 struct Effort {
     uint32_t min_length;  // of the first parse
     uint32_t lazy_depth;

@@ -1,4 +1,5 @@
-// What the method "lz" codes: sequences of literals and a match each, as symbols of 4 bits and plain bits. FORMAT.md defines it.
+// What the method "lz" codes: sequences of literals and a match each, as symbols of 4 bits and plain bits. FORMAT.md
+// defines it.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ struct Sequence {
 
 inline constexpr uint32_t kMinLength = 2;
 
-// Numbers from 0 on: those below 15 are a symbol, others the symbol 15 and an escape: a bucket symbol and its extra bits.
+// Numbers from 0 on: those below 15 are a symbol, others the symbol 15 and an escape: a bucket symbol and its extra
+// bits.
 inline constexpr std::array<uint8_t, 16> kEscapeBits = {0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 6, 8, 12, 20, 30};
 inline constexpr std::array<uint32_t, 17> kEscapeBase = [] {
     std::array<uint32_t, 17> base{};
@@ -32,8 +34,8 @@ inline unsigned escape_bucket(uint32_t rest) {
     return bucket;
 }
 
-// The symbol that says where a match comes from: 0 to 3 a recent distance; 4 + c a new one of class c, which has 16 * 4^c
-// distances: a slot symbol says which sixteenth of them, 2 c bits the rest.
+// The symbol that says where a match comes from: 0 to 3 a recent distance; 4 + c a new one of class c, which has 16 *
+// 4^c distances: a slot symbol says which sixteenth of them, 2 c bits the rest.
 inline constexpr unsigned kNumRecent = 4;
 inline constexpr unsigned kNumClasses = 12;
 inline constexpr std::array<uint32_t, kNumClasses + 1> kClassBase = [] {

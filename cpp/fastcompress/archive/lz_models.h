@@ -1,4 +1,5 @@
-// The adaptive models of the method "lz" and which of them codes what: shared by encoder and decoder. FORMAT.md says it in words.
+// The adaptive models of the method "lz" and which of them codes what: shared by encoder and decoder. FORMAT.md says it
+// in words.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 
 namespace fastcompress::archive {
 
-// A block's streams: commands, distances, upper and lower halves of literals; plain bits follow. Each is a message of its own,
-// so that a processor decodes symbols of several at once.
+// A block's streams: commands, distances, upper and lower halves of literals; plain bits follow. Each is a message of
+// its own, so that a processor decodes symbols of several at once.
 enum Stream : size_t { kCommands, kDistances, kUpper, kLower, kNumStreams };
 
 inline constexpr Rates kFieldRates = Rates::up_to(7);
@@ -42,8 +43,9 @@ struct HalfByte {
     }
 };
 
-// Literals: after the last byte, the last two, and the last three or, for the first after a match, the byte that would have
-// continued the match. Two and three are hashed, so some share a model; a small block has fewer, which are sooner made.
+// Literals: after the last byte, the last two, and the last three or, for the first after a match, the byte that would
+// have continued the match. Two and three are hashed, so some share a model; a small block has fewer, which are sooner
+// made.
 class LiteralModels {
   public:
     explicit LiteralModels(size_t block_bytes) : bits_(block_bytes), models_(bits_.num_models()), one_(&models_[0]) {

@@ -1,7 +1,7 @@
-// The parse by price is a shortest path: positions are nodes, tokens edges, each relaxed once, from left to right. The price of
-// an edge depends on the path before it (recent distances, how many literals in a row), and for that only the best path to
-// each node is looked at, so the result is nearly, not always, of least price. A path is settled where all go through one
-// node, after kMostNodes nodes, or before a match of `nice` bytes, which is taken as it is.
+// The parse by price is a shortest path: positions are nodes, tokens edges, each relaxed once, from left to right. The
+// price of an edge depends on the path before it (recent distances, how many literals in a row), and for that only the
+// best path to each node is looked at, so the result is nearly, not always, of least price. A path is settled where all
+// go through one node, after kMostNodes nodes, or before a match of `nice` bytes, which is taken as it is.
 #include "fastcompress/archive/lz_parse.h"
 
 #include "fastcompress/archive/match_tree.h"
@@ -195,7 +195,8 @@ void PriceParser::emit_match(uint32_t distance, uint32_t length) {
 }  // namespace
 
 std::vector<Sequence> parse_lazily(Bytes text, uint32_t min_length, uint32_t depth) {
-    // Longer least lengths than 8 bytes take lz77 ten times as long on texts with long runs; they are sifted out here instead.
+    // Longer least lengths than 8 bytes take lz77 ten times as long on texts with long runs; they are sifted out here
+    // instead.
     const uint32_t least = std::min(min_length, 8u);
     const lz77::Params params = {lz77::kUnlimited, least, lz77::kUnlimited, depth, lz77::ParseRule::kLazy};
     const lz77::TokenColumns tokens = lz77::parse(text, params);

@@ -1,7 +1,9 @@
-// What literals and fields of a parse will cost, by an earlier parse of the same text: in units of 1/256 bit, integers only.
+// What literals and fields of a parse will cost, by an earlier parse of the same text: in units of 1/256 bit, integers
+// only.
 //
-// A literal costs what it would have at its place, by models that have seen the earlier parse's literals before it. (Prices by
-// how often a byte followed another in the whole parse were tried: 2 % larger files.) A field costs by how often it occurred.
+// A literal costs what it would have at its place, by models that have seen the earlier parse's literals before it.
+// (Prices by how often a byte followed another in the whole parse were tried: 2 % larger files.) A field costs by how
+// often it occurred.
 #pragma once
 
 #include <array>

@@ -1,12 +1,13 @@
 // Finds, at every position of a text, for each length the nearest earlier occurrence of so many bytes.
 //
-// Positions whose first four bytes hash alike form a binary search tree: the newest at its root, smaller texts to the left,
-// greater ones to the right, and every node newer than those below it. To insert a position is to split the tree at its text, on
-// the way down past its neighbours in order, nearest first; whichever agrees longer than all before is a match. (The
-// structure of LZMA's "bt" finders; Igor Pavlov.) Two tables more hold the last position of each hash of two and three bytes.
+// Positions whose first four bytes hash alike form a binary search tree: the newest at its root, smaller texts to the
+// left, greater ones to the right, and every node newer than those below it. To insert a position is to split the tree
+// at its text, on the way down past its neighbours in order, nearest first; whichever agrees longer than all before is
+// a match. (The structure of LZMA's "bt" finders; Igor Pavlov.) Two tables more hold the last position of each hash of
+// two and three bytes.
 //
-// Lengths are cut off at `nice`, and at most `depth` nodes are looked at: O(depth + nice) a position for most texts, O(depth *
-// nice) for any. Memory: 8 bytes a byte of the text, and 4 MiB of tables at most.
+// Lengths are cut off at `nice`, and at most `depth` nodes are looked at: O(depth + nice) a position for most texts,
+// O(depth * nice) for any. Memory: 8 bytes a byte of the text, and 4 MiB of tables at most.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ class MatchTree {
     // The text has less than 2^31 bytes and outlives this. depth >= 1, nice >= 4.
     MatchTree(Bytes text, uint32_t depth, uint32_t nice);
 
-    // Matches at the next position, lengths from 2 to nice ascending, distances ascending with them; inserts it. Returns the
-    // end of what was written to `out`, at most nice matches.
+    // Matches at the next position, lengths from 2 to nice ascending, distances ascending with them; inserts it.
+    // Returns the end of what was written to `out`, at most nice matches.
     Match* find(Match* out) { return visit<true>(out); }
     // Inserts so many positions.
     void skip(size_t count) {

@@ -1,12 +1,13 @@
 // Adaptive models of symbols 0 to 15, and mixes of several.
 //
-// A model is the 16 cumulative frequencies of its symbols out of 2^15, strictly ascending, so that every symbol has one. After
-// a symbol s each moves towards where it would be if s took all but 1 of 2^15 for every other, by a part 2^-r of the way:
-// c[i] += (target[i] - c[i]) >> r, the shift rounding down. Since targets ascend by at least 1 too, and c + ((t - c) >> r) does not
-// fall as c or t grow and grows by 1 if both do, ascending stays strict: no symbol ever loses its last unit.
+// A model is the 16 cumulative frequencies of its symbols out of 2^15, strictly ascending, so that every symbol has
+// one. After a symbol s each moves towards where it would be if s took all but 1 of 2^15 for every other, by a part
+// 2^-r of the way: c[i] += (target[i] - c[i]) >> r, the shift rounding down. Since targets ascend by at least 1 too,
+// and c + ((t - c) >> r) does not fall as c or t grow and grows by 1 if both do, ascending stays strict: no symbol ever
+// loses its last unit.
 //
-// r is small for a model's first symbols, so that it learns quickly, then constant. A mix goes part of the way from one model to
-// another, rounding down likewise, so what is said of learning holds for it.
+// r is small for a model's first symbols, so that it learns quickly, then constant. A mix goes part of the way from one
+// model to another, rounding down likewise, so what is said of learning holds for it.
 //
 // c[0] is always 0, so its place holds how
 // many symbols were seen.

@@ -1,7 +1,8 @@
-// Many symbols in one call, with the state of the coder in registers: one table for all of them, or a row each. The bytes are those
-// of RangeEncoder::encode, symbol by symbol.
+// Many symbols in one call, with the state of the coder in registers: one table for all of them, or a row each. The
+// bytes are those of RangeEncoder::encode, symbol by symbol.
 //
-// Tables have passed check_cumulative(); symbols are below V. Rows are V + 1 cumulative frequencies each, one after the other.
+// Tables have passed check_cumulative(); symbols are below V. Rows are V + 1 cumulative frequencies each, one after the
+// other.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,8 @@ class BulkDecoder {
   public:
     explicit BulkDecoder(RangeDecoder& decoder) : decoder_(decoder) {}
 
-    // Decodes out.size() symbols; false if the message cannot be one (RangeDecoder::ok()). O(n), and O(V + 2^12) for many.
+    // Decodes out.size() symbols; false if the message cannot be one (RangeDecoder::ok()). O(n), and O(V + 2^12) for
+    // many.
     template <class Symbol>
     bool decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
     // rows: one a symbol. O(n log V).
@@ -67,7 +69,8 @@ class BulkDecoder {
     RangeDecoder& decoder_;
 };
 
-// The symbol s of V with cumulative[s] <= quantile < cumulative[s + 1], by halving. O(log V), without branches to mispredict.
+// The symbol s of V with cumulative[s] <= quantile < cumulative[s + 1], by halving. O(log V), without branches to
+// mispredict.
 inline size_t find_symbol(const uint32_t* cumulative, size_t num_symbols, uint32_t quantile) {
     const uint32_t* begin = cumulative;
     while (num_symbols > 1) {

@@ -1,5 +1,5 @@
 // One decision of the context mixer: how the bit of a byte is predicted, and what is learned from it. Everything here
-// is inlined into the loops of coding.cc, which are compiled once for each kind of processor.
+// is inlined into the loops of model_coding.cc, which are compiled once for each kind of processor.
 //
 // Steps (MODELS.md has the formulas): a context's history of this decision -> its learned probability -> its logit;
 // two mixers, whose weights two small contexts select; a mixer of the two; a refinement, averaged with it.
@@ -24,7 +24,6 @@ namespace fastcompress::arithmetic {
 inline constexpr uint32_t kHistoryLimit = 255;
 inline constexpr uint32_t kMatchLimit = 1022;
 inline constexpr int kNumMixers = 2;
-inline constexpr uint32_t kMixerRows[kNumMixers] = {512, 256};
 inline constexpr uint32_t kMixerRowBegin[kNumMixers + 1] = {0, 512, 768};
 inline constexpr uint32_t kNumMatchBuckets = 24;
 inline constexpr uint32_t kLog2Refinements = 13;  // rows

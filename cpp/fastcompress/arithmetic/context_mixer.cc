@@ -154,6 +154,7 @@ uint8_t FrozenReader::decode(RangeDecoder& decoder) {
 }
 
 void FrozenReader::skip(uint8_t byte) {
+    if (model_->params.window > 0 && place_->in_window == model_->params.window) *place_ = Place();
     place_->cursor.append(byte);
     ++place_->in_window;
 }

@@ -60,7 +60,7 @@ class ContextMixer {
     // O(|context|).
     void distribution(Bytes context, unsigned precision, std::span<uint32_t, 256> frequencies) const;
 
-    // A document coded by this model: an adaptive one goes on learning from where it is, in a copy, so that the object
+    // A document coded by this model: an adaptive one goes on learning, in a copy, so that the object
     // stays what it was and the decoder can be this object too. O(n), and O(table) for an adaptive one.
     std::vector<uint8_t> encode(Bytes data) const;
     // `num_bytes` bytes; a malformed message gives an error, or other bytes.
@@ -82,8 +82,8 @@ class ContextMixer {
     std::unique_ptr<ByteModel> model_;
 };
 
-// Reads one document, or window, with a frozen mixer, a byte at a time: small, cheap to begin anew and to copy, so that bytes can be
-// tried and taken back. The mixer must outlive it; any number may read at once.
+// Reads one document, or window, with a frozen mixer, a byte at a time: small, cheap to begin anew and to copy, so that
+// bytes can be tried and taken back. The mixer must outlive it; any number may read at once.
 class FrozenReader {
   public:
     explicit FrozenReader(const ContextMixer& frozen);

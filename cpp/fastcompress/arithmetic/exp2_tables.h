@@ -1,4 +1,5 @@
-// Powers of two with a fraction of 16 bits in the exponent, by two tables: no floats, no library whose rounding differs.
+// Powers of two with a fraction of 16 bits in the exponent, by two tables: no floats, no library whose rounding
+// differs.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@
 
 namespace fastcompress::arithmetic {
 
-// Two vectors of eight. A sum is at most 16 * 2048 * 2^14 = 2^29. (The loops over them are not to be unrolled before they
-// become vector code, which GCC else does up to 16.)
+// Two vectors of eight. A sum is at most 16 * 2048 * 2^14 = 2^29. (The loops over them are not to be unrolled before
+// they become vector code, which GCC else does up to 16.)
 inline constexpr int kNumInputs = 16;
 inline constexpr int32_t kMaxWeight = 1 << 30;  // one, in units of 2^-30
 

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "fastcompress/arithmetic/exp2_tables.h"
 #include "fastcompress/arithmetic/wide_sum.h"
@@ -59,10 +60,21 @@ FASTCOMPRESS_INLINED Extent<Weight> extent_of(const Weight* weights, size_t coun
 
 // 2^exponent, which is in the range of normal numbers.
 template <class Weight>
-FASTCOMPRESS_INLINED Weight power_of_two(int exponent) {
+constexpr Weight power_of_two(int exponent) {
     constexpr int kBias = std::numeric_limits<Weight>::max_exponent - 1;
     constexpr int kMantissaBits = std::numeric_limits<Weight>::digits - 1;
     return std::bit_cast<Weight>(static_cast<Order<Weight>>(exponent + kBias) << kMantissaBits);
+}
+
+// The e of a float, given by its bits, that is in [2^e, 2^(e + 1)).
+template <class Bits>
+int exponent_of(Bits greatest) {
+    using Weight = std::conditional_t<sizeof(Bits) == 4, float, double>;
+    constexpr int kMantissaBits = std::numeric_limits<Weight>::digits - 1;
+    const auto field = static_cast<int>(greatest >> kMantissaBits);
+    if (field > 0) return field - (std::numeric_limits<Weight>::max_exponent - 1);
+    const auto num_bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(greatest)));
+    return std::numeric_limits<Weight>::min_exponent - 1 - kMantissaBits + num_bits - 1;
 }
 
 // floor(weights 2^shift) into `scaled`.
@@ -87,6 +99,23 @@ FASTCOMPRESS_INLINED void scale_weights(const Weight* weights, size_t count, int
     } else {
         for (size_t i = 0; i < count; ++i)
             scaled[i] = static_cast<uint32_t>(static_cast<uint64_t>(weights[i]) >> -shift);
+    }
+}
+
+// The same of floats that may be subnormal, which some programs have processors take for zero: by their bits, as integers.
+template <class Weight>
+void scale_by_bits(const Weight* weights, size_t count, int shift, uint32_t* scaled) {
+    constexpr int kMantissaBits = std::numeric_limits<Weight>::digits - 1;
+    constexpr int kLeastExponent = std::numeric_limits<Weight>::min_exponent - 1;  // of normal numbers
+    for (size_t i = 0; i < count; ++i) {
+        const auto bits = static_cast<uint64_t>(std::bit_cast<Order<Weight>>(weights[i]));
+        const auto field =
+            static_cast<int>(bits >> kMantissaBits & (2 * std::numeric_limits<Weight>::max_exponent - 1));
+        uint64_t mantissa = bits & ((uint64_t{1} << kMantissaBits) - 1);
+        if (field > 0) mantissa |= uint64_t{1} << kMantissaBits;
+        // The weight is mantissa 2^(exponent - kMantissaBits).
+        const int up = kLeastExponent + std::max(field, 1) - 1 - kMantissaBits + shift;
+        scaled[i] = up >= 64 || up <= -64 ? 0 : static_cast<uint32_t>(up >= 0 ? mantissa << up : mantissa >> -up);
     }
 }
 
@@ -126,6 +155,17 @@ FASTCOMPRESS_KERNEL(fast_extent, extent_of)
 FASTCOMPRESS_KERNEL(fast_scale, scale_weights)
 FASTCOMPRESS_KERNEL(fast_falls, falls)
 
+// By the bits: -0.0 is not, and what is subnormal is even where the processor takes it for zero.
+template <class Weight>
+bool is_negative(Weight weight) {
+    if constexpr (std::integral<Weight>) {
+        return weight < 0;
+    } else {
+        const auto order = std::bit_cast<Order<Weight>>(weight);
+        return order < 0 && order != std::numeric_limits<Order<Weight>>::min();
+    }
+}
+
 template <class Weight>
 Status bad_weights(const Weight* weights, size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -135,7 +175,7 @@ Status bad_weights(const Weight* weights, size_t count) {
                                     "; weights must be finite");
             }
         }
-        if (weights[i] < 0) {
+        if (is_negative(weights[i])) {
             return invalid_data("weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
                                 "; weights must not be negative");
         }
@@ -201,13 +241,20 @@ std::optional<Status> Quantizer::set_row(const Weight* weights) {
     if constexpr (std::floating_point<Weight>) {
         if (extent.joined < 0) {  // negative ones, or -0.0
             for (size_t i = 0; i < num_symbols_; ++i) {
-                if (std::signbit(weights[i]) && weights[i] != 0) return bad_weights(weights, num_symbols_);
+                if (is_negative(weights[i])) return bad_weights(weights, num_symbols_);
             }
         }
         if (extent.greatest >= OrderOf<Weight>::kInfinite || extent.greatest == 0) {
             return bad_weights(weights, num_symbols_);
         }
-        exponent = std::ilogb(std::bit_cast<Weight>(extent.greatest));
+        // What counts is not subnormal, unless the greatest is nearly so.
+        constexpr Weight kSmall = power_of_two<Weight>(std::numeric_limits<Weight>::min_exponent + kMaxScaledBits);
+        if (extent.greatest < std::bit_cast<Order<Weight>>(kSmall)) {
+            exponent = exponent_of(extent.greatest);
+            scale_by_bits(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
+            return std::nullopt;
+        }
+        exponent = exponent_of(extent.greatest);
     } else {
         if (extent.joined < 0 || extent.greatest == 0) return bad_weights(weights, num_symbols_);
         exponent = static_cast<int>(std::bit_width(static_cast<uint64_t>(extent.greatest))) - 1;

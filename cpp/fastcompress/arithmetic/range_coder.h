@@ -1,12 +1,12 @@
 // The range coder: symbols with integer frequencies into bits, and back. FORMAT.md derives it and states its bounds.
 //
-// A message is an interval [low, low + range) of numbers in [0, 1), held as 64-bit integers at a scale that grows by 2^32
-// whenever the range has shrunk below 2^32. Then the upper 32 bits of low go to the output. A carry out of a later addition
-// adds one to the output, as to a long number: it passes through bytes 0xff and ends at the first other one.
+// A message is an interval [low, low + range) of numbers in [0, 1), held as 64-bit integers at a scale that grows by
+// 2^32 whenever the range has shrunk below 2^32. Then the upper 32 bits of low go to the output. A carry out of a later
+// addition adds one to the output, as to a long number: it passes through bytes 0xff and ends at the first other one.
 //
-// Integers only: the same bytes on every machine. A model gives, for each symbol, cumulative < cumulative + frequency <= 2^P with
-// a precision P of 1 to 24 bits and frequency >= 1; nobody checks that here (quantize() makes such tables, check_cumulative()
-// tests them). Encoder and decoder must be given the same numbers.
+// Integers only: the same bytes on every machine. A model gives, for each symbol, cumulative < cumulative + frequency
+// <= 2^P with a precision P of 1 to 24 bits and frequency >= 1; nobody checks that here (quantize() makes such tables,
+// check_cumulative() tests them). Encoder and decoder must be given the same numbers.
 //
 // Tried and dropped: see benchmarks/LOG.md.
 #pragma once
@@ -47,22 +47,23 @@ class RangeEncoder {
         renormalize();
     }
 
-    // How many bits the message takes if it ends here: a number of so many bits, followed by zeros without end, lies in the
-    // interval, and none of fewer bits does.
+    // How many bits the message takes if it ends here: a number of so many bits, followed by zeros without end, lies in
+    // the interval, and none of fewer bits does.
     uint64_t bits_if_closed() const { return 8 * num_bytes() + close().num_bits; }
 
-    // How small the interval is, up to one bit: it holds a number of so many bits. Both sides know this: RangeDecoder::bits_used().
+    // How small the interval is, up to one bit: it holds a number of so many bits. Both sides know this:
+    // RangeDecoder::bits_used().
     uint64_t bits_used() const { return 8 * num_bytes() + 65 - static_cast<uint64_t>(std::bit_width(range_)); }
 
-    // Ends the message: its bits_if_closed() bits, the last byte filled up with zeros. Big-endian, so that messages sort as
-    // their numbers do. The encoder is then as new.
+    // Ends the message: its bits_if_closed() bits, the last byte filled up with zeros. Big-endian, so that messages
+    // sort as their numbers do. The encoder is then as new.
     std::vector<uint8_t> finish();
 
     // Bytes that nothing encoded later can change, handed over once: the message is all of these and finish(), joined.
     std::vector<uint8_t> take_settled();
 
-    // All that a message is so far, to come back to later, O(1): low, range, and the bytes that a carry could change, which
-    // are the last one that is not 0xff and those after it.
+    // All that a message is so far, to come back to later, O(1): low, range, and the bytes that a carry could change,
+    // which are the last one that is not 0xff and those after it.
     struct Snapshot {
         uint64_t low, range, num_bytes;
         size_t num_unsettled;
@@ -121,7 +122,8 @@ class RangeDecoder {
         code_ |= read_word();
     }
 
-    // The number in [0, 2^precision) in whose symbol's part of the interval the message lies; then consume() that symbol.
+    // The number in [0, 2^precision) in whose symbol's part of the interval the message lies; then consume() that
+    // symbol.
     uint32_t peek(unsigned precision) {
         scale_ = range_ >> precision;
         const uint64_t quantile = code_ / scale_;
@@ -150,9 +152,10 @@ class RangeDecoder {
         return bit;
     }
 
-    // False once the message cannot be one that an encoder wrote: a number outside every symbol, or more bytes needed than there
-    // are. (Anything may have been decoded before.) Whoever decodes many symbols asks now and then; until then zeros are read.
-    bool ok() const { return !is_impossible_ && num_missing_ <= 8; }
+    // False once the message cannot be one that an encoder wrote: a number outside every symbol, or more bytes needed
+    // than there are. (Anything may have been decoded before.) Whoever decodes many symbols asks now and then; until
+    // then zeros are read.
+    bool ok() const { return !is_impossible_ && num_missing_ <= 8 && code_ < range_; }
 
     // What RangeEncoder::bits_used() was after the same symbols.
     uint64_t bits_used() const {
@@ -160,12 +163,12 @@ class RangeDecoder {
         return 8 * num_read + 1 - static_cast<uint64_t>(std::bit_width(range_));
     }
 
-    // Whether the first num_bits bits of the message, which is given whole, are enough to know what has been decoded so far:
-    // whatever follows them, the number stays in the interval.
+    // Whether the first num_bits bits of the message, which is given whole, are enough to know what has been decoded so
+    // far: whatever follows them, the number stays in the interval.
     bool is_settled_by(uint64_t num_bits, Bytes message) const;
 
-    // For messages that come piece by piece: what has not been read yet, and where it is (with more behind it) from now on. A
-    // symbol reads at most four bytes.
+    // For messages that come piece by piece: what has not been read yet, and where it is (with more behind it) from now
+    // on. A symbol reads at most four bytes.
     Bytes unread() const { return {next_, end_}; }
     void set_unread(Bytes unread) {
         num_read_before_ += static_cast<uint64_t>(next_ - begin_);

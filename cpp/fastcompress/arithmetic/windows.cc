@@ -8,10 +8,10 @@ namespace {
 
 constexpr unsigned kFirstPrecision = 16;
 
-// The probability, in units of 2^-16, that a window with so many bits left ends here: the least with which it still can, 2^-bits_left and
-// what rounding takes. How long a window is does not depend on what its end costs, since the bits left are there anyway, but
-// on what going on costs: so no more is given to the end than it needs. (How often windows do end was tried: 0.70 with 2 bits left, 0.24 with
-// 5, 0.02 with 10; windows of 32 bits then hold 3 % less.)
+// The probability, in units of 2^-16, that a window with so many bits left ends here: the least with which it still
+// can, 2^-bits_left and what rounding takes. How long a window is does not depend on what its end costs, since the bits
+// left are there anyway, but on what going on costs: so no more is given to the end than it needs. (How often windows
+// do end was tried: 0.70 with 2 bits left, 0.24 with 5, 0.02 with 10; windows of 32 bits then hold 3 % less.)
 uint32_t end_probability(int64_t bits_left) {
     return bits_left > kBitPrecision ? 1 : (1u << (kBitPrecision - static_cast<unsigned>(bits_left))) + 1;
 }
@@ -90,6 +90,7 @@ Result<DecodedBytes> WindowCoder::decode(Bytes windows, size_t max_bytes) const 
             return malformed("window " + std::to_string(begin / window_bytes()) + what);
         };
         if (window.size() < window_bytes()) return bad(" is cut off");
+        if (decoded.bytes.size() >= max_bytes) return too_long(max_bytes);
         KnownBytes known(window, decoded);
         RangeDecoder decoder(window);
         FrozenReader reader(model_);
@@ -108,7 +109,6 @@ Result<DecodedBytes> WindowCoder::decode(Bytes windows, size_t max_bytes) const 
             known.put(byte, decoder);
         }
     }
-    if (decoded.bytes.size() > max_bytes) return too_long(max_bytes);
     return decoded;
 }
 

@@ -42,12 +42,15 @@ class Encoder(_core.Encoder):
 
     ``bits_if_closed``: how many bits the message would have, if it ended here.
 
-    ``snapshot()``, ``restore(snapshot)``: undoes what was encoded since. O(1), and what was encoded.
+    ``snapshot()``, ``restore(snapshot)``: undoes what was encoded since. ConfigError for a snapshot of another message,
+    of a part that was undone, or of bytes that were taken.
 
     ``take()``: bytes that nothing encoded later can change, each once, to be written away; the message is all of these
     and ``finish()``, joined.
 
     ``finish()``: ends the message. The encoder is then as new.
+
+    One thread at a time: a call while another one runs is a ConfigError.
     """
 
     def encode_model(self, symbols: npt.ArrayLike, model: Model) -> None:
@@ -55,8 +58,8 @@ class Encoder(_core.Encoder):
         given = np.asarray(symbols)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise TypeError("symbols must be a one-dimensional array of integers")
-        if given.size and int(given.min()) < 0:
-            raise DataError(f"symbol {int(given.argmin())} is negative")
+        if given.size and not 0 <= int(given.min()) <= int(given.max()) < 1 << 32:
+            raise DataError(f"symbols from {given.min()} to {given.max()}; they must be those of the tables, from 0")
         known = given.astype(np.uint32)
         before = self.snapshot()
         try:
@@ -70,8 +73,9 @@ class Encoder(_core.Encoder):
 class Decoder:
     """Reads what `Encoder` wrote: the same calls in the same order give the symbols back.
 
-    FormatError when the message cannot be one that the encoder wrote with these tables. Not every damage shows: whoever
-    needs to know keeps a checksum (as archives do).
+    One thread at a time: a call while another one runs is a ConfigError. FormatError when the message cannot be one
+    that the encoder wrote with these tables. Not every damage shows: whoever needs to know keeps a checksum (as
+    archives do).
     """
 
     def __init__(self, message: bytes | bytearray | memoryview | Iterable[bytes]) -> None:
@@ -80,6 +84,8 @@ class Decoder:
         self._pieces: Iterator[bytes] | None = None
         if isinstance(message, bytes | bytearray | memoryview):
             self._core.append(bytes(message), True)
+        elif isinstance(message, str):  # type: ignore[unreachable]
+            raise TypeError("a message is bytes, or an iterable of them, not str")
         else:
             self._pieces = iter(message)
         if self._pieces is None:  # the core's own methods: a call less
@@ -119,7 +125,9 @@ class Decoder:
         self, weights: npt.ArrayLike, precision: int | None = None, dtype: npt.DTypeLike = np.uint32
     ) -> npt.NDArray[Any]:
         """The next symbols, one for each row of weights [n, V], as ``Encoder.encode_weights`` put them."""
-        rows = np.atleast_2d(np.asarray(weights))
+        rows = np.asarray(weights)
+        if rows.ndim != 2:
+            raise TypeError(f"weights must have two dimensions, a row a symbol, not {rows.ndim}")
         wanted = np.dtype(dtype)
         steps = self._steps(len(rows))
         return _joined([self._core.decode_weights_array(rows[b:e], precision, wanted) for b, e in steps], wanted)
@@ -143,7 +151,7 @@ class Decoder:
         """Asks for pieces until there is something to decode; how many symbols can be."""
         while self._pieces is not None and self._core.num_ready < _FEW_SYMBOLS:
             piece = next(self._pieces, None)
-            self._core.append(piece or b"", piece is None)
+            self._core.append(bytes(memoryview(piece or b"")), piece is None)
             if piece is None:
                 self._pieces = None
         return self._core.num_ready

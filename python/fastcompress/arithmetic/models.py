@@ -29,7 +29,7 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 
 class ContextMixer:
-    """A model of the next byte: contexts of orders 0 to 6, words, tables and repetitions, mixed.
+    """A model of the next byte: contexts of orders 1 to 6, words, tables and repetitions, mixed.
 
     Adaptive until it is frozen: it learns from what it codes, and the decoder with it. A frozen one predicts every
     document (and every window, if it has windows) from its own bytes alone and never changes.

@@ -81,7 +81,7 @@ def quantize_logits(logits: Any, precision: int | None = None) -> Any:
         raise TypeError(f"logits must be integers or floats, not {array.dtype}")
     elif array.size and not -(1 << 31) <= int(array.min()) <= int(array.max()) < 1 << 31:
         raise DataError("integer logits must fit 32 bits; give them in units of 2**-16")
-    return _core.quantize_logits(np.ascontiguousarray(array, np.int32), precision)
+    return _core.quantize_logits(np.asarray(array, np.int32, order="C"), precision)
 
 
 def fixed_logits(logits: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -94,7 +94,8 @@ def fixed_logits(logits: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         raise DataError(
             "a row of logits holds NaN or +inf, or nothing but -inf; logits must be finite, or -inf for impossible"
         )
-    below = np.maximum((values - greatest) * _LOG2_E, -_MAX_LOG)
+    with np.errstate(over="ignore"):  # a difference beyond the range of floats weighs nothing, as it should
+        below = np.maximum((values - greatest) * _LOG2_E, -_MAX_LOG)
     fixed: npt.NDArray[np.int32] = np.floor(below * LOG_UNIT + 0.5).astype(np.int32)
     return fixed
 

@@ -24,6 +24,8 @@ def quantize_tensor(weights: torch.Tensor, precision: int | None = None) -> torc
     elif weights.is_complex() or weights.dtype == torch.bool:
         raise TypeError(f"weights must be integers or floats, not {weights.dtype}")
     else:
+        if weights.dtype == torch.uint64 and bool((weights.view(torch.int64) < 0).any()):
+            raise TypeError("weights of 2**63 and more are too large for torch; give NumPy's uint64, or halve them")
         scaled = _scaled_integers(weights.to(torch.int64))
     return _share(scaled, precision)
 
@@ -41,6 +43,10 @@ def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -
         below = ((values - greatest) * math.log2(math.e)).clamp_min(-(2.0**14))
         fixed = torch.floor(below * 65536 + 0.5).to(torch.int64)
     else:
+        if logits.dtype == torch.bool or logits.is_complex():
+            raise TypeError(f"logits must be integers or floats, not {logits.dtype}")
+        if logits.numel() and not -(1 << 31) <= int(logits.min()) <= int(logits.max()) < 1 << 31:
+            raise DataError("integer logits must fit 32 bits; give them in units of 2**-16")
         fixed = logits.to(torch.int64)
     below = fixed.amax(-1, keepdim=True) - fixed  # int64[..., V], in units of 2**-16
     coarse, fine = (torch.tensor(table.tolist(), device=logits.device) for table in _core.exp2_tables())

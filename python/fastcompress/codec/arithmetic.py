@@ -1,9 +1,9 @@
 """Arithmetic codes as codecs: windows of equal information, 24 to 128 bits, and whole documents.
 
-Both are of seed 003 (Lester et al., 2404.03626). There, windows end where the next byte would not fit and say so
-nowhere, so that some decode to other text; here a flag says it, and every window comes back. Windows of at most 16 bits
-are a dictionary: `EqualInfoCodec`. Whole documents are the baseline from which nothing is learned: where a bit stands
-says nothing of what it means.
+Both are of Lester et al., "Training LLMs over Neurally Compressed Text" (arXiv 2404.03626). There, windows end where
+the next byte would not fit and say so nowhere, so that some decode to other text; here a flag says it, and every window
+comes back. Windows of at most 16 bits are a dictionary: `EqualInfoCodec`. Whole documents are the baseline from which
+nothing is learned: where a bit stands says nothing of what it means.
 
 Text costs about 1 us a byte each way.
 """
@@ -71,7 +71,7 @@ class ArithmeticCodec:
     """
 
     lossless = True
-    unambiguous = False
+    unambiguous = True
     unstable_tail: int | None = None
 
     def __init__(self, mixer: ContextMixer, token_bits: int = 16) -> None:
@@ -89,14 +89,17 @@ class ArithmeticCodec:
         return _tokens(_core.encode_document(self.mixer.core, data), self.token_bits)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        """DataError: a message that does not end, or goes on behind its end."""
+        """DataError: not exactly what `encode` gives for some document: checked by encoding it again."""
         return self._decoded(tokens)[0]
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         return _by_token(self._decoded(tokens)[1], self.token_bits)
 
     def _decoded(self, tokens: npt.ArrayLike) -> tuple[bytes, npt.NDArray[np.uint32]]:
-        return _decoded(self, lambda code: _core.decode_document(self.mixer.core, code, _MAX_BYTES), tokens)
+        decoded = _decoded(self, lambda code: _core.decode_document(self.mixer.core, code, _MAX_BYTES), tokens)
+        if not np.array_equal(self.encode(decoded[0]), np.asarray(tokens)):
+            raise DataError(f"these ids of {self.name} are not what the document they begin with is encoded as")
+        return decoded
 
 
 def _fingerprint(kind: str, settings: str, mixer: ContextMixer) -> str:

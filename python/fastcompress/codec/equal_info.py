@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class EqualInfoCodec:
         return joined, int(ids[-1]) if len(ids) % 2 else None
 
 
-def _common_prefixes(strings: list[bytes]) -> list[bytes]:
+def _common_prefixes(strings: Sequence[bytes]) -> list[bytes]:
     """What the strings of the ids of each upper half have in common: those between the first and the last have it."""
     prefixes = []
     for begin in range(0, len(strings), 1 << _HALF_BITS):

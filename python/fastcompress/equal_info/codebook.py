@@ -82,9 +82,10 @@ class Codebook:
     def from_model(cls, next_byte_model: NextByteModel, bits: int = 16) -> Codebook:
         """The 2**bits - 1 likeliest strings under a model, the 256 single bytes forced in.
 
-        The model is asked for every string once, some thousands at a time; see `NextByteModel`. What it answers must
-        not depend on which contexts come together. Strings have at most 255 bytes; of equally likely ones the first in
-        lexicographic order is taken. ConfigError: bits out of range. DataError: not weights, or too few strings.
+        The model is asked some thousands of contexts at a time, not many more in all than there are strings; see
+        `NextByteModel`. What it answers must not depend on which contexts come together. Strings have at most 255
+        bytes; of equally likely ones the first in lexicographic order is taken. ConfigError: bits out of range.
+        DataError: not weights.
         """
         _check_bits(bits)
         return cls.from_strings(likeliest_strings(next_byte_model, (1 << bits) - 1, _core.MAX_LENGTH), bits)
@@ -153,14 +154,16 @@ class Codebook:
         return self._core.fingerprint
 
     @cached_property
-    def strings(self) -> list[bytes]:
+    def strings(self) -> tuple[bytes, ...]:
         """By id, so in lexicographic order."""
-        return self._core.strings()
+        return tuple(self._core.strings())
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.uint8]:
         """Bytes of each string, uint8[num_tokens]."""
-        return self._core.lengths()
+        lengths = self._core.lengths()
+        lengths.flags.writeable = False
+        return lengths
 
     def encode(
         self, data: str | bytes, dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = 1

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.errors import DataError
+from fastcompress.errors import ConfigError, DataError
 
 
 class NextByteModel(Protocol):
@@ -104,6 +104,9 @@ def _log2(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     return result
 
 
+_MAX_ORDER = 8  # counts of up to 2**30, four bits up an order, fit 63 bits
+
+
 class CountModel:
     """How often each byte followed the last `order` bytes in some data, for `Codebook.from_model` and for trials.
 
@@ -112,7 +115,9 @@ class CountModel:
     """
 
     def __init__(self, data: bytes, order: int = 3) -> None:
-        """O(order * len(data)) time; memory by the number of distinct contexts."""
+        """order: 0 to 8. O(order * len(data)) time; memory by the number of distinct contexts. ConfigError."""
+        if not 0 <= order <= _MAX_ORDER:
+            raise ConfigError(f"order is {order}; it must be 0 to {_MAX_ORDER}")
         self.order = order
         self._counts: dict[bytes, npt.NDArray[np.int64]] = {}
         codes = np.frombuffer(data, np.uint8)

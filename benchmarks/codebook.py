@@ -83,14 +83,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--megabytes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="CODEBOOK")
     arguments = parser.parse_args()
     training = first(["train-00", "train-01"], arguments.megabytes * 1_000_000)
     held_out = {name: list(documents(name)) for name in ("val", "test")}
     sys.stdout.write("| codebook | bytes a token, val | test | training s, wall (CPU) | encode MB/s | decode MB/s |\n")
     sys.stdout.write("| --- | --- | --- | --- | --- | --- |\n")
     results = {}
-    for name, settings in SETTINGS.items():
-        row = results[name] = measure(settings, training, held_out, arguments.rounds)
+    for name in arguments.only:
+        row = results[name] = measure(SETTINGS[name], training, held_out, arguments.rounds)
         sys.stdout.write(
             f"| {name} | {row['bytes_per_token_val']:.3f} | {row['bytes_per_token_test']:.3f} "
             f"| {row['train_wall_s']:.0f} ({row['train_cpu_s']:.0f}) | {row['encode']:.0f} | {row['decode']:.0f} |\n"

@@ -17,8 +17,8 @@ inline constexpr int kMaxLogit = 2047;
 inline constexpr int kMaxSum = 2815;
 
 struct LogisticTables {
-    std::array<uint16_t, 2 * kMaxSum + 1> squash;  // [x + kMaxSum]: 2^16 / (1 + exp(-x / 256)), rounded, 1 to 65535
-    std::array<int16_t, 4096> stretch;             // [p]: the least logit x whose squash(x) is at least 16 p + 8
+    std::array<uint16_t, 2 * kMaxSum + 1> squash;  // [x + kMaxSum]: about 2^16 / (1 + exp(-x / 256)), 1 to 65535
+    std::array<int16_t, 4096> stretch;             // [p]: the least logit x whose squash(x) is at least 16 p
 };
 extern const LogisticTables kLogistic;
 

@@ -54,7 +54,7 @@ class MatchModel {
         }
         table_[entry_] = position_;
     }
-    // Ends the match, as at the beginning of a document.
+    // Ends the match, as at the beginning of a document. An entry that is due stays due.
     void forget() { length_ = 0; }
 
     // Of the match; 0: there is none.

@@ -2,10 +2,9 @@
 
 #include "bind_arithmetic.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "fastcompress/arithmetic/bulk_coder.h"
+#include "message_coders.h"
+#include "symbols.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -13,151 +12,6 @@ namespace {
 using arithmetic::BulkDecoder;
 using arithmetic::BulkEncoder;
 using arithmetic::Quantizer;
-using arithmetic::RangeDecoder;
-using arithmetic::RangeEncoder;
-
-template <class Symbol>
-void check_symbols(std::span<const Symbol> symbols, size_t num_symbols) {
-    Symbol greatest = 0;
-    for (const Symbol symbol : symbols) greatest = std::max(greatest, symbol);
-    if (symbols.empty() || greatest < num_symbols) return;
-    size_t i = 0;
-    while (symbols[i] < num_symbols) ++i;
-    const bool is_negative =
-        sizeof(Symbol) == 4 && static_cast<int64_t>(symbols[i]) > std::numeric_limits<int32_t>::max();
-    raise(invalid_data("symbol " + std::to_string(i) + " is " +
-                       (is_negative ? "negative or above 2^31" : std::to_string(symbols[i])) +
-                       "; the table has symbols 0 to " + std::to_string(num_symbols - 1)));
-}
-
-template <class Symbol, class Visit>
-void visit_symbols(const py::array& symbols, size_t num_symbols, const Visit& visit) {
-    const std::span<const Symbol> span(static_cast<const Symbol*>(symbols.data()), static_cast<size_t>(symbols.size()));
-    check_symbols(span, num_symbols);
-    visit(span);
-}
-
-// Calls visit() with the symbols as a span of uint8_t, uint16_t or uint32_t, once all are known to be below
-// num_symbols.
-template <class Visit>
-void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) {
-    const char kind = any.dtype().kind();
-    if (any.ndim() != 1 || ((kind != 'u' && kind != 'i') && any.size() > 0)) {
-        throw py::type_error("symbols must be an int or a one-dimensional array of integers");
-    }
-    // 0: to be converted, since its bytes are in the order of another machine, or anywhere.
-    const bool is_aligned = (any.flags() & py::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
-    const auto itemsize = is_native(any) && is_aligned ? any.itemsize() : 0;
-    const auto contiguous = py::array::ensure(any, py::array::c_style);
-    if (any.size() == 0) return visit(std::span<const uint32_t>());
-    if (itemsize == 1 && kind == 'u') return visit_symbols<uint8_t>(contiguous, num_symbols, visit);
-    if (itemsize == 2 && kind == 'u') return visit_symbols<uint16_t>(contiguous, num_symbols, visit);
-    if (itemsize == 4)
-        return visit_symbols<uint32_t>(contiguous, num_symbols, visit);  // negative ones are far too large
-    const auto wide = py::array_t<int64_t, py::array::c_style | py::array::forcecast>::ensure(any);
-    if (!wide) throw py::error_already_set();
-    std::vector<uint32_t> narrow(static_cast<size_t>(wide.size()));
-    for (size_t i = 0; i < narrow.size(); ++i) {
-        const auto symbol = static_cast<uint64_t>(wide.data()[i]);
-        narrow[i] = static_cast<uint32_t>(std::min<uint64_t>(symbol, std::numeric_limits<uint32_t>::max()));
-    }
-    check_symbols<uint32_t>(narrow, num_symbols);
-    visit(std::span<const uint32_t>(narrow));
-}
-
-void check_num_rows(size_t num_rows, size_t num_symbols) {
-    if (num_rows != num_symbols) {
-        raise(invalid_data(std::to_string(num_symbols) + " symbols and " + std::to_string(num_rows) +
-                           " rows; give one row a symbol, or one table for all"));
-    }
-}
-
-// Whether it is one symbol: an int, a NumPy integer, a tensor of no dimension. Arrays have __index__, too.
-bool is_single(py::handle symbols) {
-    if (PyLong_CheckExact(symbols.ptr())) return true;
-    if (py::isinstance<py::array>(symbols)) return py::reinterpret_borrow<py::array>(symbols).ndim() == 0;
-    return PyIndex_Check(symbols.ptr()) && !PySequence_Check(symbols.ptr());
-}
-
-// The one symbol of what is_single().
-size_t single_symbol(py::handle given, size_t num_symbols) {
-    const auto symbol = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr()));
-    if (!symbol) throw py::error_already_set();
-    const size_t value = PyLong_AsSize_t(symbol.ptr());
-    if (value == static_cast<size_t>(-1) && PyErr_Occurred()) PyErr_Clear();
-    if (value >= num_symbols) {
-        raise(invalid_data("symbol " + std::string(py::str(symbol)) + " is not one of the table's, 0 to " +
-                           std::to_string(num_symbols - 1)));
-    }
-    return value;
-}
-
-py::array symbols_array(py::handle symbols) {
-    if (PyBytes_Check(symbols.ptr())) return py::module_::import("numpy").attr("frombuffer")(symbols, "uint8");
-    auto any = py::array::ensure(symbols);
-    if (!any) {
-        PyErr_Clear();
-        throw py::type_error("symbols must be an int or a one-dimensional array of integers");
-    }
-    return any;
-}
-
-// Drawn once each in a process, so that snapshots and coders never pass for others.
-uint64_t next_serial() {
-    static uint64_t last = 0;  // changed with the GIL held
-    return ++last;
-}
-
-// While a call codes without the GIL, others on the same object are refused: they would find it half changed.
-class Turn {
-  public:
-    explicit Turn(bool& is_taken) : is_taken_(is_taken) {
-        if (is_taken) raise(invalid_argument("another thread is using this coder; give each thread its own"));
-        is_taken = true;
-    }
-    ~Turn() { is_taken_ = false; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-  private:
-    bool& is_taken_;
-};
-
-struct EncoderSnapshot {
-    RangeEncoder::Snapshot state;
-    uint64_t serial;
-};
-
-struct MessageEncoder {
-    RangeEncoder encoder;
-    KeptQuantizer quantizer;
-    std::vector<uint64_t> serials;  // of the snapshots that are of what the message is now, in ascending order
-    bool is_taken = false;
-
-    EncoderSnapshot snapshot() {
-        const Turn turn(is_taken);
-        serials.push_back(next_serial());
-        return {encoder.snapshot(), serials.back()};
-    }
-    void restore(const EncoderSnapshot& snapshot) {
-        const Turn turn(is_taken);
-        const auto found = std::ranges::lower_bound(serials, snapshot.serial);
-        if (found == serials.end() || *found != snapshot.serial || !encoder.restore(snapshot.state)) {
-            raise(invalid_argument(
-                "the snapshot is of another message, of a part that was undone, or of bytes that were taken"));
-        }
-        serials.erase(found + 1, serials.end());
-    }
-    std::vector<uint8_t> finish() {
-        const Turn turn(is_taken);
-        serials.clear();
-        return encoder.finish();
-    }
-    std::vector<uint8_t> take() {
-        const Turn turn(is_taken);
-        return encoder.take_settled();
-    }
-};
 
 constexpr size_t kRowsAtOnce = 32;
 
@@ -232,51 +86,6 @@ void encode_weights(MessageEncoder& message, py::handle symbols, py::handle weig
     encoder.restore(before);
     raise(*problem);
 }
-
-// A decoder and the message it reads, which may come piece by piece.
-class MessageDecoder {
-  public:
-    MessageDecoder() : decoder_({}) {}
-
-    // What comes next of the message; `is_last`: nothing will come after it.
-    void append(const py::bytes& piece, bool is_last) {
-        const Turn turn(is_taken);
-        if (is_last_) raise(invalid_argument("the message has ended; nothing can be appended"));
-        const Bytes unread = has_begun_ ? decoder_.unread() : Bytes(message_);
-        std::vector<uint8_t> rest(unread.begin(), unread.end());
-        const Bytes more = bytes_of(piece);
-        rest.insert(rest.end(), more.begin(), more.end());
-        message_ = std::move(rest);
-        is_last_ = is_last;
-        if (!has_begun_ && (is_last || message_.size() >= 8)) {
-            decoder_ = RangeDecoder(message_);
-            has_begun_ = true;
-        } else if (has_begun_) {
-            decoder_.set_unread(message_);
-        }
-    }
-    // How many symbols can be decoded before more of the message is needed.
-    size_t num_ready() const {
-        if (is_last_) return std::numeric_limits<size_t>::max();
-        return has_begun_ ? decoder_.unread().size() / 4 : 0;
-    }
-    RangeDecoder& ready(size_t num_symbols) {
-        if (num_symbols > num_ready()) raise(invalid_data("the message needs more bytes first; append them"));
-        return decoder_;
-    }
-    RangeDecoder decoder() const { return decoder_; }
-    void set_decoder(const RangeDecoder& decoder) { decoder_ = decoder; }
-    bool is_taken = false;
-    const uint64_t serial = next_serial();
-    bool is_last() const { return is_last_; }
-    KeptQuantizer quantizer;
-
-  private:
-    std::vector<uint8_t> message_;
-    bool is_last_ = false;
-    bool has_begun_ = false;
-    RangeDecoder decoder_;
-};
 
 void check_message(bool is_ok) {
     if (!is_ok) {
@@ -381,11 +190,6 @@ py::array decode_weights(MessageDecoder& message, py::handle weights, Precision 
         check_message(decoder.ok());
     });
 }
-
-struct DecoderSnapshot {
-    RangeDecoder state;
-    uint64_t decoder_serial;
-};
 
 }  // namespace
 

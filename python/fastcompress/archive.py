@@ -45,7 +45,8 @@ def compress(
             block is coded alone, so larger ones compress better, and several are coded and decoded at the same time.
         num_threads: None: one a core; the archive is the same for any number.
 
-    ConfigError: a setting out of range. Memory: some 40 bytes a byte of the blocks under way. Releases the GIL.
+    ConfigError: a setting out of range. Memory: some 15 bytes a byte of the blocks under way for "lz". Releases the
+    GIL.
     """
     return _core.compress(data, method, *_numbers(level, block_bytes), _threads(num_threads))
 

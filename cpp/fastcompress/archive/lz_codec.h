@@ -13,7 +13,7 @@ namespace fastcompress::archive {
 inline constexpr unsigned kMaxLzLevel = 9;
 
 // The bytes as coded, at any level from 1 to kMaxLzLevel. Deterministic; the coded form may be longer than the block.
-// Time O(n) times what the level looks at; memory some 30 bytes a byte.
+// Time O(n) times what the level looks at; memory some 15 bytes a byte.
 std::vector<uint8_t> lz_encode(Bytes block, unsigned level);
 
 // The same for sequences of the caller's own, which cover the block.

@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 20
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", help="A file; -: standard output.  [default: FILE.fcz; of -, -]")
 @click.option("--method", type=click.Choice(["lz", "cm"]), default="lz", show_default=True,
-              help="lz is quick to decompress; cm is a fifth smaller, at 1 MB a second each way.")  # fmt: skip
+              help="lz is quick to decompress; cm is a sixth smaller, at 1 MB a second each way.")  # fmt: skip
 @click.option("--level", type=click.IntRange(min=1), help="From 1 (quickest) to 9 (smallest).  [default: lz 8, cm 5]")
 @click.option("--threads", type=click.IntRange(min=1, max=1024), help="[default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it is there.")
@@ -42,7 +42,7 @@ def compress(
 ) -> None:
     """Compress FILE, any bytes, into an .fcz archive, which `decompress` checks and turns back.
 
-    Memory is bounded however large FILE is: some 700 MB a thread for lz, 50 for cm. - is standard input.
+    Memory is bounded however large FILE is: some 300 MB a thread for lz, 50 for cm. - is standard input.
     """
     from fastcompress.archive import Compressor
     from fastcompress.errors import DataError

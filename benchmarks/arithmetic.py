@@ -12,13 +12,9 @@ measured).
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib.metadata
-import json
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +155,8 @@ def measure(case: dict[str, Any], rounds: int) -> dict[str, Any]:
     seconds: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in case}
     for _ in range(rounds):
         for name, (encode, decode) in case.items():
-            seconds[name][0].append(_cpu_seconds(encode))
-            seconds[name][1].append(_cpu_seconds(lambda decode=decode, name=name: decode(messages[name])))
+            seconds[name][0].append(results_file.cpu_seconds(encode))
+            seconds[name][1].append(results_file.cpu_seconds(lambda decode=decode, name=name: decode(messages[name])))
     figures: dict[str, Any] = {}
     for name, (encoding, decoding) in seconds.items():
         message = messages[name]
@@ -172,12 +168,6 @@ def measure(case: dict[str, Any], rounds: int) -> dict[str, Any]:
         if entropy is not None and name == "ours":
             figures[name]["over_entropy_percent"] = 100 * (figures[name]["bytes"] / entropy - 1)
     return figures
-
-
-def _cpu_seconds(call: Callable[[], object]) -> float:
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
 
 
 def table(results: dict[str, Any]) -> str:
@@ -202,22 +192,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
     results = {
         "one table, 10,000,000 symbols": measure(static_case(10_000_000), rounds),
         "a row a symbol, 200,000 x 256": measure(rows_case(200_000, one_by_one=False), rounds),
         "a call a symbol, 20,000 x 256": measure(rows_case(20_000, one_by_one=True), rounds),
     }
-    document = {
-        "suite": "arithmetic",
-        "date": datetime.date.today().isoformat(),
-        "commit": results_file.commit(Path(arithmetic.__file__).parent),
-        "machine": results_file.machine(),
-        "versions": {"constriction": importlib.metadata.version("constriction")},
-        "rounds": rounds,
-        "cases": results,
-    }
-    parser.parse_args().out.write_text(json.dumps(document, indent=1) + "\n")
+    versions = {"constriction": importlib.metadata.version("constriction")}
+    code = Path(arithmetic.__file__).parent
+    results_file.write_single(arguments.out, "arithmetic", code, versions=versions, rounds=rounds, cases=results)
     sys.stdout.write(table(results) + "\n")
 
 

@@ -10,9 +10,6 @@ decoded and compared before anything is timed.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import lzma
 import statistics
 import sys
 import time
@@ -22,6 +19,7 @@ from typing import Any
 
 import results_file
 from fastcompress import equal_info
+from fastcompress.data.sources import path_documents
 from texts import data_folder
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -34,9 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def documents(name: str) -> Iterator[bytes]:
     """The texts of one file of the corpus."""
-    with lzma.open(data_folder() / "english" / f"{name}.jsonl.xz", "rt", encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield json.loads(line)["text"].encode()
+    return (document.data for document in path_documents(data_folder() / "english" / f"{name}.jsonl.xz"))
 
 
 def first(names: list[str], num_bytes: int) -> list[bytes]:
@@ -69,11 +65,7 @@ def measure(settings: dict[str, Any], training: list[bytes], held_out: dict[str,
     if book.decode(tokens) != text:
         raise SystemExit("the codebook does not give back what it was given")
     for name, call in (("encode", lambda: book.encode(text)), ("decode", lambda: book.decode(tokens))):
-        seconds = []
-        for _ in range(rounds):
-            begin = time.process_time()
-            call()
-            seconds.append(time.process_time() - begin)
+        seconds = [results_file.cpu_seconds(call) for _ in range(rounds)]
         row[name] = len(text) / 1e6 / statistics.median(seconds)
     return row
 
@@ -97,16 +89,14 @@ def main() -> None:
             f"| {row['train_wall_s']:.0f} ({row['train_cpu_s']:.0f}) | {row['encode']:.0f} | {row['decode']:.0f} |\n"
         )
         sys.stdout.flush()
-    document = {
-        "suite": "codebook",
-        "date": datetime.date.today().isoformat(),
-        "commit": results_file.commit(Path(equal_info.__file__).parent),
-        "machine": results_file.machine(),
-        "training_bytes": sum(map(len, training)),
-        "rounds": arguments.rounds,
-        "codebooks": results,
-    }
-    arguments.out.write_text(json.dumps(document, indent=1) + "\n")
+    results_file.write_single(
+        arguments.out,
+        "codebook",
+        Path(equal_info.__file__).parent,
+        training_bytes=sum(map(len, training)),
+        rounds=arguments.rounds,
+        codebooks=results,
+    )
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ python benchmarks/compressors.py --out benchmarks/results/MACHINE/DATE-compresso
 
 One process, one thread, engines one after another in every round; times are CPU time, medians of the rounds
 (compressing slower than 2 MB/s: of one). Every output is decompressed and compared before anything is timed. All take
-and give bytes in memory; window sizes are the whole text where an engine can be told so.
+and give bytes in memory. Windows are the levels' own, but for zstd -22 (2^27) and brotli (2^24).
 """
 
 from __future__ import annotations
 
 import argparse
 import bz2
-import datetime
 import importlib.metadata
-import json
 import lzma
 import statistics
 import sys
@@ -27,6 +25,7 @@ from pathlib import Path
 
 import fastcompress as fc
 import results_file
+from fastcompress.data.sources import path_documents
 from texts import data_folder
 
 OURS = "fastcompress"
@@ -108,11 +107,8 @@ def texts() -> dict[str, bytes]:
     folder = data_folder()
 
     def joined(path: str) -> bytes:
-        with lzma.open(folder / path, "rt", encoding="utf-8", newline="\n") as file:
-            return b"".join(
-                (text if text.endswith("\n") else text + "\n").encode()
-                for text in (json.loads(line)["text"] for line in file)
-            )
+        texts = [document.data for document in path_documents(folder / path)]
+        return b"".join(text if text.endswith(b"\n") else text + b"\n" for text in texts)
 
     with lzma.open(folder / "canterbury/canterbury.tar.xz") as file, tarfile.open(fileobj=file) as tar:
         members = sorted((member.name, member) for member in tar.getmembers() if member.name.startswith("canterbury/"))
@@ -123,12 +119,6 @@ def texts() -> dict[str, bytes]:
         "code/code-val": joined("code/code-val.jsonl.xz"),
         "Canterbury": b"".join(contents),
     }
-
-
-def cpu_seconds(call: Callable[[], object]) -> float:
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
 
 
 def measure(data: bytes, rounds: int) -> dict[str, dict[str, float]]:
@@ -145,9 +135,9 @@ def measure(data: bytes, rounds: int) -> dict[str, dict[str, float]]:
     for _ in range(rounds):
         for engine in engines():
             row = figures[engine.name]
-            row["decompress"].append(cpu_seconds(lambda e=engine: e.decompress(blobs[e.name], len(data))))
+            row["decompress"].append(results_file.cpu_seconds(lambda e=engine: e.decompress(blobs[e.name], len(data))))
             if row["compress"][0] < len(data) / 2e6 and len(row["compress"]) < rounds:
-                row["compress"].append(cpu_seconds(lambda e=engine: e.compress(data)))
+                row["compress"].append(results_file.cpu_seconds(lambda e=engine: e.compress(data)))
     for row in figures.values():
         for way in ("compress", "decompress"):
             row[way] = len(data) / 1e6 / statistics.median(row[way])
@@ -194,16 +184,11 @@ def main() -> None:
         sys.stdout.write(table(name, len(data), results[name]["engines"]) + "\n\n")
         sys.stdout.flush()
     versions = {name: importlib.metadata.version(name) for name in ("zstandard", "brotli", "deflate")}
-    document = {
-        "suite": "compressors",
-        "date": datetime.date.today().isoformat(),
-        "commit": results_file.commit(Path(fc.__file__).parent),
-        "machine": results_file.machine(),
-        "versions": versions | {"zlib": zlib.ZLIB_RUNTIME_VERSION},
-        "rounds": arguments.rounds,
-        "texts": results,
-    }
-    arguments.out.write_text(json.dumps(document, indent=1) + "\n")
+    versions |= {"zlib": zlib.ZLIB_RUNTIME_VERSION}
+    code = Path(fc.__file__).parent
+    results_file.write_single(
+        arguments.out, "compressors", code, versions=versions, rounds=arguments.rounds, texts=results
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python benchmarks/lz77.py --out benchmarks/results/MACHINE/DATE-lz77.json [--rou
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import subprocess
 import sys
@@ -64,9 +63,7 @@ def main() -> None:
             link.symlink_to(text.path)
         output = subprocess.run([program, str(arguments.rounds), *links], check=True, stdout=subprocess.PIPE).stdout
     figures = json.loads(output)
-    header = {"suite": "lz77", "date": datetime.date.today().isoformat(), "commit": results_file.commit(ROOT)}
-    document = {**header, "machine": results_file.machine(), "rounds": arguments.rounds, "texts": figures}
-    arguments.out.write_text(json.dumps(document, indent=1) + "\n")
+    results_file.write_single(arguments.out, "lz77", ROOT, rounds=arguments.rounds, texts=figures)
     sys.stdout.write(table(figures) + "\n")
 
 

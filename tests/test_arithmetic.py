@@ -386,17 +386,15 @@ class TestCodersInUse:
         table = quantize(np.ones(256))
         encoder, data, refused = Encoder(), np.zeros(300_000, np.uint8), []
 
-        def work() -> int:
-            done = 0
-            for _ in range(40):
-                try:
-                    encoder.encode(data, table)
-                    done += 1
-                except ConfigError as error:  # noqa: PERF203
-                    refused.append(str(error))
-            return done
+        def encode_once(_: int) -> bool:
+            try:
+                encoder.encode(data, table)
+            except ConfigError as error:
+                refused.append(str(error))
+                return False
+            return True
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            total = sum(future.result() for future in [pool.submit(work) for _ in range(2)])
+            total = sum(pool.map(encode_once, range(80)))
         assert encoder.finish() == encoded(np.zeros(300_000 * total, np.uint8), table)
         assert all("another thread" in problem for problem in refused)

@@ -7,7 +7,9 @@ import itertools
 import json
 import pickle
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -297,9 +299,9 @@ def test_what_is_wrong_is_said() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"pattern": "strict"}, {"within_words": True}, {"refinements": 0}], ids=str)
-def test_training_does_not_depend_on_threads(options: dict[str, object]) -> None:
+def test_training_does_not_depend_on_threads(options: dict[str, Any]) -> None:
     documents = [SAMPLE[:700], b"", SAMPLE * 100, b"\x00\x01" * 500]
-    one, two = (Codebook.train(documents, 9, num_threads=n, **options) for n in (1, 2))  # type: ignore[arg-type]
+    one, two = (Codebook.train(documents, 9, num_threads=n, **options) for n in (1, 2))
     assert one.to_bytes() == two.to_bytes()
     assert oracle.is_prefix_closed(set(one.strings))
     assert len(one.strings) == 511
@@ -373,11 +375,11 @@ def test_from_a_context_mixer() -> None:
 def test_from_model_does_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def model(contexts: list[bytes]) -> npt.NDArray[np.int64]:
+    def model(contexts: Sequence[bytes]) -> npt.NDArray[np.int64]:
         asked.append(len(contexts))
         return counts_of(contexts) if len(contexts) < 3 else CountModel(SAMPLE, 2)(contexts)
 
-    book = Codebook.from_model(model, 11)  # type: ignore[arg-type]
+    book = Codebook.from_model(model, 11)
     assert sum(asked) < 2 * 2047
     monkeypatch.setattr("fastcompress.equal_info.models._BATCH", 1)
     again = Codebook.from_model(CountModel(SAMPLE, 2), 11)

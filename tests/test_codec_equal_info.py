@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from fastcompress.codec import Codec, EqualInfoCodec, PaperEqualInfoCodec, codec
 from fastcompress.equal_info import Codebook, CountModel
 from fastcompress.equal_info.paper import PaperWindows, frequencies
 from fastcompress.errors import ConfigError, DataError
+from tests.codec_checks import check_round_trip, check_stable
 
 SAMPLE = b"It was the best of times, it was the worst of times, it was the age of wisdom; 12 \xc3\xa9\xff\n" * 9
 SMALL = Codebook.train(SAMPLE, bits=10, refinements=2)
@@ -30,25 +30,13 @@ each_codec = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: f"{codec
 @each_codec
 @given(data=texts)
 def test_round_trip_and_byte_lengths(codec: Codec, data: bytes) -> None:
-    ids = codec.encode(data)
-    assert ids.dtype == np.uint32
-    assert (ids < codec.vocab_size).all()
-    assert codec.decode(ids) == data
-    lengths = codec.byte_lengths(ids)
-    assert lengths.dtype == np.int64
-    assert lengths.sum() == len(data)
-    for count, known in zip(range(len(ids) + 1), itertools.accumulate(lengths.tolist(), initial=0), strict=True):
-        assert codec.decode(ids[:count]) == data[:known]
+    check_round_trip(codec, data)
 
 
 @each_codec
 @given(data=texts, more=texts)
 def test_all_but_the_unstable_tail_stays(codec: Codec, data: bytes, more: bytes) -> None:
-    if codec.unstable_tail is None:
-        return
-    before, after = codec.encode(data), codec.encode(data + more)
-    stable = max(0, len(before) - codec.unstable_tail)
-    assert before[:stable].tolist() == after[:stable].tolist()
+    check_stable(codec, data, more)
 
 
 @each_codec

@@ -3,7 +3,6 @@ else does."""
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from fastcompress.codec import (
 )
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.lz77 import Params
+from tests.codec_checks import check_round_trip, check_stable
 from tests.reference import lz77 as oracle
 
 VECTORS = Path(__file__).parent / "vectors" / "lz77-ids.json"
@@ -50,26 +50,13 @@ each_codec = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: f"{codec
 @each_codec
 @given(data=texts)
 def test_round_trip_and_byte_lengths(codec: Codec, data: bytes) -> None:
-    ids = codec.encode(data)
-    assert ids.dtype == np.uint32
-    assert (ids < codec.vocab_size).all()
-    assert codec.decode(ids) == data
-    lengths = codec.byte_lengths(ids)
-    assert lengths.dtype == np.int64
-    assert lengths.sum() == len(data)
-    # What a prefix of the ids says is what the lengths say it does.
-    for count, known in zip(range(len(ids) + 1), itertools.accumulate(lengths.tolist(), initial=0), strict=True):
-        assert codec.decode(ids[:count]) == data[:known]
+    check_round_trip(codec, data)
 
 
 @each_codec
 @given(data=texts, more=texts)
 def test_all_but_the_unstable_tail_stays(codec: Codec, data: bytes, more: bytes) -> None:
-    if codec.unstable_tail is None:
-        return
-    before, after = codec.encode(data), codec.encode(data + more)
-    stable = max(0, len(before) - codec.unstable_tail)
-    assert before[:stable].tolist() == after[:stable].tolist()
+    check_stable(codec, data, more)
 
 
 @each_codec

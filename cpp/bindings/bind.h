@@ -66,6 +66,27 @@ class TextView {
     StoredText text_;
 };
 
+// The texts of a list, to be read without the GIL.
+inline std::vector<TextView> text_views(const py::list& texts) {
+    std::vector<TextView> views;
+    views.reserve(texts.size());
+    for (const py::handle text : texts) views.emplace_back(text);
+    return views;
+}
+
+// Where the pretokens of a text end. O(n).
+std::vector<uint64_t> pretoken_ends(pretokenizer::Pattern pattern, Bytes text);
+
+// Bytes to be written once, by their maker.
+inline py::bytes new_bytes(size_t size) {
+    auto bytes = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
+    if (!bytes) throw py::error_already_set();
+    return bytes;
+}
+inline uint8_t* writable(const py::bytes& bytes) {
+    return reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(bytes.ptr()));
+}
+
 inline Bytes bytes_of(const py::bytes& bytes) {
     return as_bytes(static_cast<std::string_view>(bytes));
 }

@@ -103,7 +103,6 @@ void bind_archive(py::module_& m) {
     py::module_ sub = m.def_submodule("archive");
     sub.attr("MIN_BLOCK_BYTES") = py::int_(archive::kMinBlockBytes);
     sub.attr("MAX_BLOCK_BYTES") = py::int_(archive::kMaxBlockBytes);
-    sub.attr("HEADER_BYTES") = py::int_(archive::kHeaderBytes);
     sub.def("compress", [](py::handle data, const std::string& method, unsigned level, size_t block_bytes,
                            size_t num_threads) {
         const TextView view(data);

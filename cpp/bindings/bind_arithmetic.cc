@@ -202,8 +202,7 @@ void bind_arithmetic(py::module_& m) {
         .def("encode", &encode, py::arg("symbols"), py::arg("cumulative"))
         .def("encode_weights", &encode_weights, py::arg("symbols"), py::arg("weights"),
              py::arg("precision") = py::none())
-        .def_property_readonly("bits_if_closed",
-                               [](const MessageEncoder& message) { return message.encoder.bits_if_closed(); })
+        .def_property_readonly("bits_if_closed", &MessageEncoder::bits_if_closed)
         .def("snapshot", &MessageEncoder::snapshot)
         .def("restore", &MessageEncoder::restore)
         .def("take", [](MessageEncoder& message) { return to_py_bytes(message.take()); })
@@ -217,19 +216,8 @@ void bind_arithmetic(py::module_& m) {
         .def("decode_symbol_weights", &decode_symbol_weights, py::arg("weights"), py::arg("precision") = py::none())
         .def("decode_array", &decode)
         .def("decode_weights_array", &decode_weights)
-        .def("snapshot",
-             [](const MessageDecoder& message) {
-                 if (!message.is_last()) {
-                     raise(invalid_argument("a message that still comes in pieces keeps no snapshots; give it whole"));
-                 }
-                 return DecoderSnapshot{message.decoder(), message.serial};
-             })
-        .def("restore", [](MessageDecoder& message, const DecoderSnapshot& snapshot) {
-            const Turn turn(message.is_taken);
-            if (snapshot.decoder_serial != message.serial)
-                raise(invalid_argument("the snapshot is of another decoder"));
-            message.set_decoder(snapshot.state);
-        });
+        .def("snapshot", &MessageDecoder::snapshot)
+        .def("restore", &MessageDecoder::restore);
 }
 
 }  // namespace fastcompress::bindings

@@ -30,20 +30,6 @@ std::optional<Pattern> pattern_of(std::string_view name) {
     return pattern;
 }
 
-std::vector<uint64_t> ends_of(Pattern pattern, Bytes text) {
-    std::vector<uint64_t> ends;
-    uint64_t end = 0;
-    pretokenizer::for_each_pretoken(pattern, text, [&](Bytes pretoken) { ends.push_back(end += pretoken.size()); });
-    return ends;
-}
-
-std::vector<TextView> views_of(const py::list& texts) {
-    std::vector<TextView> views;
-    views.reserve(texts.size());
-    for (const py::handle text : texts) views.emplace_back(text);
-    return views;
-}
-
 size_t threads_or_all(size_t num_threads) {
     return num_threads == 0 ? default_num_threads() : num_threads;
 }
@@ -57,7 +43,7 @@ class BoundCodebook {
 
     void encode_to(Bytes text, size_t num_threads, std::vector<uint32_t>& ids) const {
         if (pattern_) {
-            arithmetic::encode_within(book_.table(), text, ends_of(*pattern_, text), num_threads, ids);
+            arithmetic::encode_within(book_.table(), text, pretoken_ends(*pattern_, text), num_threads, ids);
         } else {
             arithmetic::encode(book_.table(), text, num_threads, ids);
         }
@@ -89,16 +75,6 @@ py::bytes to_bytes(const BoundCodebook& self) {
     return to_py_bytes(without_gil([&] { return self.book().serialize(); }));
 }
 
-std::string fingerprint(const BoundCodebook& self) {
-    static const char* const kDigits = "0123456789abcdef";
-    std::string text;
-    for (const uint8_t byte : self.book().fingerprint()) {
-        text += kDigits[byte >> 4];
-        text += kDigits[byte & 15];
-    }
-    return text;
-}
-
 py::array narrow_if(std::vector<uint32_t> ids, bool is_narrow) {
     if (!is_narrow) return to_array(std::move(ids));
     return to_array(without_gil([&] { return std::vector<uint16_t>(ids.begin(), ids.end()); }));
@@ -115,7 +91,7 @@ py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads,
 }
 
 py::tuple encode_batch(const BoundCodebook& self, const py::list& texts, size_t num_threads, bool is_narrow) {
-    const std::vector<TextView> views = views_of(texts);
+    const std::vector<TextView> views = text_views(texts);
     std::vector<uint64_t> offsets(views.size() + 1);
     std::vector<uint32_t> joined;
     without_gil([&] {
@@ -135,11 +111,9 @@ template <class Id>
 py::bytes decode(const BoundCodebook& self, const Array<Id>& ids) {
     const std::span<const Id> span(ids.data(), static_cast<size_t>(ids.size()));
     const size_t size = value_or_raise(without_gil([&] { return self.book().decoded_bytes(span); }));
-    PyObject* const bytes = PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size));
-    if (bytes == nullptr) throw py::error_already_set();
-    auto* const out = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(bytes));
-    without_gil([&] { self.book().decode(span, out); });
-    return py::reinterpret_steal<py::bytes>(bytes);
+    py::bytes bytes = new_bytes(size);
+    without_gil([&, out = writable(bytes)] { self.book().decode(span, out); });
+    return bytes;
 }
 
 py::array_t<uint8_t> lengths(const BoundCodebook& self) {
@@ -184,11 +158,11 @@ struct Corpus {
     std::vector<std::vector<uint64_t>> ends;
     std::vector<Document> documents;
 
-    Corpus(const py::list& texts, std::optional<Pattern> pattern) : views(views_of(texts)) {
+    Corpus(const py::list& texts, std::optional<Pattern> pattern) : views(text_views(texts)) {
         without_gil([&] {
             ends.resize(views.size());
             for (size_t i = 0; i < views.size(); ++i) {
-                if (pattern) ends[i] = ends_of(*pattern, views[i].bytes());
+                if (pattern) ends[i] = pretoken_ends(*pattern, views[i].bytes());
                 documents.push_back({views[i].bytes(), ends[i]});
             }
         });
@@ -211,13 +185,15 @@ BoundCodebook train(const py::list& texts, unsigned bits, const std::string& pat
 
 void bind_equal_info(py::module_& m) {
     py::module_ sub = m.def_submodule("equal_info");
+    sub.attr("MAGIC") = to_py_bytes(Codebook::kMagic);
     sub.attr("MIN_BITS") = py::int_(Codebook::kMinBits);
     sub.attr("MAX_BITS") = py::int_(Codebook::kMaxBits);
     sub.attr("MAX_LENGTH") = py::int_(Codebook::kMaxLength);
     py::class_<BoundCodebook>(sub, "Codebook")
         .def_property_readonly("bits", [](const BoundCodebook& self) { return self.book().bits(); })
         .def_property_readonly("pattern", [](const BoundCodebook& self) { return self.book().pattern(); })
-        .def_property_readonly("fingerprint", &fingerprint)
+        .def_property_readonly("fingerprint",
+                               [](const BoundCodebook& self) { return to_py_bytes(self.book().fingerprint()); })
         .def("__len__", [](const BoundCodebook& self) { return self.book().size(); })
         .def("to_bytes", &to_bytes)
         .def("encode", &encode)
@@ -226,8 +202,6 @@ void bind_equal_info(py::module_& m) {
         .def("decode_narrow", &decode<uint16_t>)
         .def("lengths", &lengths)
         .def("last_bytes", &last_bytes)
-        .def("string", [](const BoundCodebook& self,
-                          uint64_t id) { return to_py_bytes(self.book().string(checked_id(self, id))); })
         .def("strings", &strings)
         .def("extensions", &extensions);
     sub.def("from_strings", &from_strings);

@@ -30,12 +30,8 @@ py::tuple parse(py::handle data, const Params& params) {
 }
 
 py::tuple parse_batch(const py::list& texts, const Params& params, size_t num_threads) {
-    std::vector<TextView> views;
-    views.reserve(texts.size());
-    for (const py::handle text : texts) {
-        views.emplace_back(text);
-        check_size(views.back().bytes().size());
-    }
+    const std::vector<TextView> views = text_views(texts);
+    for (const TextView& view : views) check_size(view.bytes().size());
     if (num_threads == 0) num_threads = default_num_threads();
     std::vector<uint64_t> offsets(views.size() + 1);
     TokenColumns all = without_gil([&] {
@@ -67,11 +63,9 @@ py::bytes reconstruct(const Column<uint8_t>& kinds, const Column<uint32_t>& valu
     const auto l = as_span(lengths);
     if (v.size() != k.size() || l.size() != k.size()) raise(invalid_argument("the columns of tokens differ in length"));
     const size_t size = value_or_raise(without_gil([&] { return lz77::reconstructed_bytes(k, v, l, max_bytes); }));
-    PyObject* const bytes = PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size));
-    if (bytes == nullptr) throw py::error_already_set();
-    auto* const out = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(bytes));
-    without_gil([&] { lz77::reconstruct(k, v, l, out); });
-    return py::reinterpret_steal<py::bytes>(bytes);
+    py::bytes bytes = new_bytes(size);
+    without_gil([&, out = writable(bytes)] { lz77::reconstruct(k, v, l, out); });
+    return bytes;
 }
 
 void check_greedy(const Params& params) {

@@ -37,9 +37,7 @@ void check_precision(unsigned precision) {
 py::array_t<uint32_t> distributions(const ContextMixer& mixer, const py::list& contexts, unsigned precision,
                                     size_t num_threads) {
     check_precision(precision);
-    std::vector<TextView> views;
-    views.reserve(contexts.size());
-    for (const py::handle context : contexts) views.emplace_back(context);
+    const std::vector<TextView> views = text_views(contexts);
     if (num_threads == 0) num_threads = default_num_threads();
     std::vector<uint32_t> rows(views.size() * kDistribution);
     without_gil([&] {

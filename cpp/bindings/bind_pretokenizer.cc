@@ -12,15 +12,7 @@ namespace {
 py::array_t<uint64_t> split_ends(py::handle text, std::string_view pattern) {
     const TextView view(text);
     const pretokenizer::Pattern parsed = parse_pattern(pattern);
-    return to_array(without_gil([&] {
-        std::vector<uint64_t> ends;
-        uint64_t end = 0;
-        pretokenizer::for_each_pretoken(parsed, view.bytes(), [&](Bytes pretoken) {
-            end += pretoken.size();
-            ends.push_back(end);
-        });
-        return ends;
-    }));
+    return to_array(without_gil([&] { return pretoken_ends(parsed, view.bytes()); }));
 }
 
 py::bytes normalize_nfc(py::handle text) {
@@ -31,6 +23,13 @@ py::bytes normalize_nfc(py::handle text) {
 }
 
 }  // namespace
+
+std::vector<uint64_t> pretoken_ends(pretokenizer::Pattern pattern, Bytes text) {
+    std::vector<uint64_t> ends;
+    uint64_t end = 0;
+    pretokenizer::for_each_pretoken(pattern, text, [&](Bytes pretoken) { ends.push_back(end += pretoken.size()); });
+    return ends;
+}
 
 pretokenizer::Pattern parse_pattern(std::string_view name) {
     if (const auto pattern = pretokenizer::pattern_from_name(name)) return *pattern;

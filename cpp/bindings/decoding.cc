@@ -127,9 +127,8 @@ py::bytes decode_to_bytes(const Vocabulary& vocabulary, py::handle tokens) {
     const bool unlock = view.ids().size() >= kMinIdsToUnlock;
     const size_t size =
         value_or_raise(without_gil_if(unlock, [&] { return bpe::decoded_size(vocabulary, view.ids()); }));
-    auto bytes = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-    if (!bytes) throw py::error_already_set();
-    const std::span<uint8_t> out(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(bytes.ptr())), size);
+    py::bytes bytes = new_bytes(size);
+    const std::span<uint8_t> out(writable(bytes), size);
     const size_t written =
         value_or_raise(without_gil_if(unlock, [&] { return bpe::decode_to(vocabulary, view.ids(), out); }));
     if (written != size) raise(invalid_data("the token ids changed while they were decoded"));

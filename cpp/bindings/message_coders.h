@@ -45,6 +45,10 @@ struct MessageEncoder {
     std::vector<uint64_t> serials;  // of the snapshots that are of what the message is now, in ascending order
     bool is_taken = false;
 
+    uint64_t bits_if_closed() {
+        const Turn turn(is_taken);
+        return encoder.bits_if_closed();
+    }
     EncoderSnapshot snapshot() {
         const Turn turn(is_taken);
         serials.push_back(next_serial());
@@ -70,10 +74,16 @@ struct MessageEncoder {
     }
 };
 
+struct DecoderSnapshot {
+    RangeDecoder state;
+    uint64_t serial;
+};
+
 // A decoder and the message it reads, which may come piece by piece.
 class MessageDecoder {
   public:
-    MessageDecoder() : decoder_({}) {}
+    KeptQuantizer quantizer;
+    bool is_taken = false;
 
     // What comes next of the message; `is_last`: nothing will come after it.
     void append(const py::bytes& piece, bool is_last) {
@@ -93,31 +103,39 @@ class MessageDecoder {
         }
     }
     // How many symbols can be decoded before more of the message is needed.
-    size_t num_ready() const {
+    size_t num_ready() {
+        const Turn turn(is_taken);
+        return count_ready();
+    }
+    // For a caller whose turn it is.
+    RangeDecoder& ready(size_t num_symbols) {
+        if (num_symbols > count_ready()) raise(invalid_data("the message needs more bytes first; append them"));
+        return decoder_;
+    }
+    DecoderSnapshot snapshot() {
+        const Turn turn(is_taken);
+        if (!is_last_) {
+            raise(invalid_argument("a message that still comes in pieces keeps no snapshots; give it whole"));
+        }
+        return {decoder_, serial_};
+    }
+    void restore(const DecoderSnapshot& snapshot) {
+        const Turn turn(is_taken);
+        if (snapshot.serial != serial_) raise(invalid_argument("the snapshot is of another decoder"));
+        decoder_ = snapshot.state;
+    }
+
+  private:
+    size_t count_ready() const {
         if (is_last_) return std::numeric_limits<size_t>::max();
         return has_begun_ ? decoder_.unread().size() / 4 : 0;
     }
-    RangeDecoder& ready(size_t num_symbols) {
-        if (num_symbols > num_ready()) raise(invalid_data("the message needs more bytes first; append them"));
-        return decoder_;
-    }
-    RangeDecoder decoder() const { return decoder_; }
-    void set_decoder(const RangeDecoder& decoder) { decoder_ = decoder; }
-    bool is_taken = false;
-    const uint64_t serial = next_serial();
-    bool is_last() const { return is_last_; }
-    KeptQuantizer quantizer;
 
-  private:
+    const uint64_t serial_ = next_serial();
     std::vector<uint8_t> message_;
     bool is_last_ = false;
     bool has_begun_ = false;
-    RangeDecoder decoder_;
-};
-
-struct DecoderSnapshot {
-    RangeDecoder state;
-    uint64_t decoder_serial;
+    RangeDecoder decoder_{Bytes()};
 };
 
 }  // namespace fastcompress::bindings

@@ -1,5 +1,5 @@
-// A good file of a context mixer with bytes changed, its checksum made right: what parses must be the same file again, and
-// code any bytes. And any bytes as messages.
+// A good file of a context mixer with bytes changed, its checksum made right: what parses must be the same file again,
+// and code any bytes. And any bytes as messages.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// The archive: models against plain sums, blocks and whole archives there and back in any pieces and on any number of threads, and
-// damage of every kind.
+// The archive: models against plain sums, blocks and whole archives there and back in any pieces and on any number of
+// threads, and damage of every kind.
 #include <algorithm>
 
 #include "check.h"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from fastcompress._core import archive as _core
-from fastcompress.errors import ConfigError
+from fastcompress.errors import ConfigError, FormatError
 
 __all__ = ["DEFAULT_MAX_OUTPUT", "ArchiveInfo", "Compressor", "Decompressor", "compress", "decompress", "info"]
 
@@ -117,7 +117,7 @@ class Decompressor:
             raise self._error
         try:
             return self._reader.append(blob)
-        except Exception as error:
+        except (FormatError, MemoryError) as error:
             self._error = error
             raise
 
@@ -140,7 +140,7 @@ class ArchiveInfo:
         model_sha256: of the model that decompressing takes, None for none.
     """
 
-    method: str
+    method: Method
     level: int
     block_bytes: int
     content_bytes: int | None

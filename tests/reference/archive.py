@@ -18,7 +18,9 @@ def rotl(x: int, by: int) -> int:
 
 
 def xxh64(data: bytes, seed: int) -> int:
-    lane = lambda acc, word: rotl((acc + word * P2) & M64, 31) * P1 & M64  # noqa: E731
+    def lane(acc: int, word: int) -> int:
+        return rotl((acc + word * P2) & M64, 31) * P1 & M64
+
     i, h = 0, (seed + P5) & M64
     if len(data) >= 32:
         acc = [(seed + P1 + P2) & M64, (seed + P2) & M64, seed & M64, (seed - P1) & M64]

@@ -38,9 +38,7 @@ std::vector<uint8_t> cm_encode(Bytes block, unsigned level) {
 std::optional<Status> cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out) {
     arithmetic::RangeDecoder decoder(coded);
     ContextMixer mixer(params_of(out.size(), level));
-    if (auto problem = mixer.decode(decoder, out)) return problem;
-    if (!decoder.ok()) return malformed("a block of the method cm is cut off");
-    return std::nullopt;
+    return mixer.decode(decoder, out);
 }
 
 }  // namespace fastcompress::archive

@@ -304,16 +304,14 @@ std::optional<Result<size_t>> ArchiveReader::read_block(Bytes record) {
 }
 
 std::optional<Status> ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
-    std::vector<std::span<uint8_t>> places(pending_.size());
-    size_t size = out.size();
-    for (const Block& block : pending_) size += block.num_bytes;
-    uint8_t* next = nullptr;
     const size_t begin = out.size();
+    size_t size = begin;
+    for (const Block& block : pending_) size += block.num_bytes;
     out.resize(size);
-    next = out.data() + begin;
-    for (size_t i = 0; i < pending_.size(); ++i) {
-        places[i] = {next, pending_[i].num_bytes};
-        next += pending_[i].num_bytes;
+    std::vector<std::span<uint8_t>> places;
+    for (uint8_t* next = out.data() + begin; const Block& block : pending_) {
+        places.emplace_back(next, block.num_bytes);
+        next += block.num_bytes;
     }
     std::vector<std::optional<Status>> errors(pending_.size());
     const auto decode = [&](size_t i) -> std::optional<Status> {

@@ -5,6 +5,7 @@
 #include "fastcompress/archive/lz_parse.h"
 
 #include "fastcompress/archive/match_tree.h"
+#include "fastcompress/lz77/text_compare.h"
 
 namespace fastcompress::archive {
 namespace {
@@ -104,7 +105,7 @@ bool PriceParser::take_long(uint32_t here) {
     size_t length = 0;
     for (const uint32_t recent : nodes_[here].recent.values) {
         if (recent > at) continue;
-        const size_t l = equal_bytes(&text_[at - recent], &text_[at], 0, most);
+        const size_t l = lz77::common_prefix(&text_[at - recent], &text_[at], most);
         if (l > length) {
             length = l;
             distance = recent;
@@ -112,7 +113,7 @@ bool PriceParser::take_long(uint32_t here) {
     }
     if (length < nice_ && matches_end_ != matches_.data() && matches_end_[-1].length >= nice_) {
         distance = matches_end_[-1].distance;
-        length = equal_bytes(&text_[at - distance], &text_[at], nice_, most);
+        length = nice_ + lz77::common_prefix(&text_[at - distance + nice_], &text_[at + nice_], most - nice_);
     }
     if (length < nice_) return false;
     settle(here);
@@ -159,7 +160,7 @@ void PriceParser::relax_matches(uint32_t here) {
     for (unsigned place = 0; place < kNumRecent; ++place) {
         const uint32_t distance = node.recent.values[place];
         if (distance > at) continue;
-        const auto length = static_cast<uint32_t>(equal_bytes(&text_[at - distance], &text_[at], 0, most));
+        const auto length = static_cast<uint32_t>(lz77::common_prefix(&text_[at - distance], &text_[at], most));
         if (length < kMinLength) continue;
         relax_match(here, kMinLength, length, price + prices_.recent(after_match, place), place, place, distance);
     }

@@ -150,13 +150,13 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t lite
         literals.price(sequence.num_literals, after_match ? recent.values[0] : 0, true);
         if (sequence.length == 0) break;
         const unsigned place = recent.find(sequence.distance);
-        const unsigned distance_class_ = distance_class(sequence.distance);
-        const unsigned kind = place < kNumRecent ? place : kNumRecent + distance_class_;
+        const unsigned c = distance_class(sequence.distance);
+        const unsigned kind = place < kNumRecent ? place : kNumRecent + c;
         ++kinds[sequence.num_literals == 0][kind];
         lengths[kind].add(sequence.length - kMinLength);
         if (place == kNumRecent) {
-            const uint32_t offset = sequence.distance - kClassBase[distance_class_];
-            ++slots[distance_class_][offset >> (2 * distance_class_)];
+            const uint32_t offset = sequence.distance - kClassBase[c];
+            ++slots[c][offset >> (2 * c)];
         }
         recent.use(place, sequence.distance);
         literals.price(sequence.length, 0, false);

@@ -2,8 +2,8 @@
 // only.
 //
 // A literal costs what it would have at its place, by models that have seen the earlier parse's literals before it.
-// (Prices by how often a byte followed another in the whole parse were tried: 2 % larger files.) A field costs by how
-// often it occurred.
+// (Prices by how often a byte followed another in the whole parse were tried first, and led to larger files.) A field
+// costs by how often it occurred.
 #pragma once
 
 #include <array>

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "fastcompress/lz77/text_compare.h"
+
 namespace fastcompress::archive {
 namespace {
 
@@ -45,7 +47,7 @@ Match* MatchTree::visit(Match* out) {
     const auto try_last = [&](uint32_t& last, size_t least) {
         const uint32_t candidate = std::exchange(last, now);
         if (!kReports || candidate == 0) return;
-        const size_t length = equal_bytes(text_.data() + candidate - 1, at, 0, most);
+        const size_t length = lz77::common_prefix(text_.data() + candidate - 1, at, most);
         if (length < least || length <= longest) return;
         longest = length;
         *out++ = {static_cast<uint32_t>(length), now - candidate};
@@ -67,7 +69,8 @@ Match* MatchTree::split(uint32_t candidate, size_t most, size_t longest, Match* 
     for (uint32_t left = depth_; candidate != 0 && left > 0; --left) {
         const uint8_t* const other = text_.data() + candidate - 1;
         uint32_t* const pair = &children_[2 * size_t{candidate - 1}];
-        const size_t length = equal_bytes(other, at, std::min(smaller_length, greater_length), most);
+        const size_t known = std::min(smaller_length, greater_length);
+        const size_t length = known + lz77::common_prefix(other + known, at + known, most - known);
         if (kReports && length > longest) {
             longest = length;
             *out++ = {static_cast<uint32_t>(length), static_cast<uint32_t>(here + 1) - candidate};

@@ -22,19 +22,6 @@ namespace fastcompress::archive {
 
 using lz77::Match;
 
-// How many of the first `most` bytes at a and b are equal; b may read up to the end of what `most` allows.
-inline size_t equal_bytes(const uint8_t* a, const uint8_t* b, size_t length, size_t most) {
-    while (length + 8 <= most) {
-        uint64_t x, y;
-        std::memcpy(&x, a + length, 8);
-        std::memcpy(&y, b + length, 8);
-        if (x != y) break;
-        length += 8;
-    }
-    while (length < most && a[length] == b[length]) ++length;
-    return length;
-}
-
 class MatchTree {
   public:
     // The text has less than 2^31 bytes and outlives this. depth >= 1, nice >= 4.

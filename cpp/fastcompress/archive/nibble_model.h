@@ -9,8 +9,7 @@
 // r is small for a model's first symbols, so that it learns quickly, then constant. A mix goes part of the way from one
 // model to another, rounding down likewise, so what is said of learning holds for it.
 //
-// c[0] is always 0, so its place holds how
-// many symbols were seen.
+// c[0] is always 0, so its place holds how many symbols were seen.
 //
 // Eight numbers a vector with SSE2, which every x86-64 has; the plain code beside it gives the same.
 #pragma once

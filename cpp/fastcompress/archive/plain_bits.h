@@ -45,8 +45,6 @@ class BitReader {
     }
     // Whether no bit was asked for that is not there.
     bool ok() const { return num_missing_ * 8 <= num_bits_; }
-    // Whether all bytes were needed.
-    bool at_end() const { return next_ == end_ && num_bits_ < 8 + 8 * num_missing_; }
 
   private:
     void fill() {

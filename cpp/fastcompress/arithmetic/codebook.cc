@@ -7,7 +7,6 @@ namespace fastcompress::arithmetic {
 namespace {
 
 // Not text (0x89), names the format, and breaks if a transfer rewrites line ends.
-constexpr uint8_t kMagic[8] = {0x89, 'F', 'C', 'B', 'O', 'K', '\r', '\n'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kDigestBytes = 32;
 

@@ -31,6 +31,9 @@ class Codebook {
 
     static constexpr size_t num_strings(unsigned bits) { return (size_t{1} << bits) - 1; }
 
+    // What every file begins with.
+    static constexpr std::array<uint8_t, 8> kMagic = {0x89, 'F', 'C', 'B', 'O', 'K', '\r', '\n'};
+
     // A string in preorder: its length, and its last byte; the rest is that of the last one before it that is one
     // shorter.
     struct Node {

@@ -81,28 +81,23 @@ int exponent_of(Bits greatest) {
 template <class Weight>
 FASTCOMPRESS_INLINED void scale_weights(const Weight* weights, size_t count, int shift, uint32_t* scaled) {
     if constexpr (std::floating_point<Weight>) {
-        // Powers of two that are in range: products are exact where they are not below 1.
-        const Weight factor = power_of_two<Weight>(shift / 2);
-        const Weight rest = power_of_two<Weight>(shift - shift / 2);
-        if (-100 < shift && shift < 100) {
-            const Weight both = factor * rest;
-            for (size_t i = 0; i < count; ++i)
-                scaled[i] = static_cast<uint32_t>(static_cast<int32_t>(weights[i] * both));
-        } else {
-            for (size_t i = 0; i < count; ++i) {
-                scaled[i] = static_cast<uint32_t>(static_cast<int32_t>(weights[i] * factor * rest));
-            }
+        // Products are exact where they are not below 1. (Weights that make the factor too great go by scale_by_bits.)
+        const auto factor = power_of_two<Weight>(shift);
+        for (size_t i = 0; i < count; ++i) {
+            scaled[i] = static_cast<uint32_t>(static_cast<int32_t>(weights[i] * factor));
         }
     } else if (shift >= 0) {
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             scaled[i] = static_cast<uint32_t>(static_cast<uint64_t>(weights[i]) << shift);
+        }
     } else {
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             scaled[i] = static_cast<uint32_t>(static_cast<uint64_t>(weights[i]) >> -shift);
+        }
     }
 }
 
-// The same of floats that may be subnormal, which some programs have processors take for zero: by their bits, as integers.
+// The same of floats that may be subnormal, which some programs have processors take for zero: by their bits.
 template <class Weight>
 void scale_by_bits(const Weight* weights, size_t count, int shift, uint32_t* scaled) {
     constexpr int kMantissaBits = std::numeric_limits<Weight>::digits - 1;
@@ -247,14 +242,12 @@ std::optional<Status> Quantizer::set_row(const Weight* weights) {
         if (extent.greatest >= OrderOf<Weight>::kInfinite || extent.greatest == 0) {
             return bad_weights(weights, num_symbols_);
         }
+        exponent = exponent_of(extent.greatest);
         // What counts is not subnormal, unless the greatest is nearly so.
-        constexpr Weight kSmall = power_of_two<Weight>(std::numeric_limits<Weight>::min_exponent + kMaxScaledBits);
-        if (extent.greatest < std::bit_cast<Order<Weight>>(kSmall)) {
-            exponent = exponent_of(extent.greatest);
+        if (exponent < std::numeric_limits<Weight>::min_exponent + kMaxScaledBits) {
             scale_by_bits(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
             return std::nullopt;
         }
-        exponent = exponent_of(extent.greatest);
     } else {
         if (extent.joined < 0 || extent.greatest == 0) return bad_weights(weights, num_symbols_);
         exponent = static_cast<int>(std::bit_width(static_cast<uint64_t>(extent.greatest))) - 1;

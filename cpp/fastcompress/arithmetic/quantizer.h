@@ -2,11 +2,11 @@
 // rounding.
 //
 // For V weights, of which the greatest is not zero, with b = min(30, 38 - ceil(log2 V)):
-// 1. w'_i = floor(w_i 2^s), with the s (of either sign) that brings the greatest into [2^b, 2^(b + 1)); 2. W_i is the
-// sum of those before i, W that of all, m = floor((2^P - V) 2^39 / W); 3. the cumulative frequency of i is i +
-// floor(W_i m / 2^39), and at the end 2^P. Every step is exact for integers below 2^64 and for floats alike: scaling a
-// float by a power of two loses nothing that step 1 keeps. So a table depends on the weights alone, and integers and
-// floats of equal value give equal tables.
+//   1. w'_i = floor(w_i 2^s), with the s (of either sign) that brings the greatest into [2^b, 2^(b + 1));
+//   2. W_i is the sum of those before i, W that of all, m = floor((2^P - V) 2^39 / W);
+//   3. the cumulative frequency of i is i + floor(W_i m / 2^39), and at the end 2^P.
+// Every step is exact for integers below 2^64 and for floats alike: scaling a float by a power of two loses nothing
+// that step 1 keeps. So a table depends on the weights alone, and integers and floats of equal value give equal tables.
 //
 // One symbol's part needs two sums and two products, not V of them: which makes a row of 256 floats cheap to code with.
 //

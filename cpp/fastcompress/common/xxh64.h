@@ -1,5 +1,5 @@
-// XXH64, a fast 64-bit checksum against damage, not against forgery (Yann Collet's "xxHash fast digest algorithm" specification,
-// version 0.1.1). Little-endian on every machine.
+// XXH64, a fast 64-bit checksum against damage, not against forgery (Yann Collet's "xxHash fast digest algorithm"
+// specification, version 0.1.1). Little-endian on every machine.
 #pragma once
 
 #include <bit>

@@ -1,14 +1,13 @@
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 _Text: TypeAlias = str | bytes | bytearray | memoryview
 
 MIN_BLOCK_BYTES: int
 MAX_BLOCK_BYTES: int
-HEADER_BYTES: int
 
 def compress(data: _Text, method: str, level: int, block_bytes: int, num_threads: int, /) -> bytes: ...
 def decompress(data: _Text, max_output: int, num_threads: int, /) -> bytes: ...
-def header(data: _Text, /) -> tuple[str, int, int, int | None, bytes]: ...
+def header(data: _Text, /) -> tuple[Literal["lz", "cm"], int, int, int | None, bytes]: ...
 
 class Writer:
     def __init__(

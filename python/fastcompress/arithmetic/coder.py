@@ -84,13 +84,11 @@ class Decoder:
         self._pieces: Iterator[bytes] | None = None
         if isinstance(message, bytes | bytearray | memoryview):
             self._core.append(bytes(message), True)
-        elif isinstance(message, str):  # type: ignore[unreachable]
-            raise TypeError("a message is bytes, or an iterable of them, not str")
-        else:
-            self._pieces = iter(message)
-        if self._pieces is None:  # the core's own methods: a call less
+            # The core's own methods in place of those below, which a call a symbol would go through for nothing.
             self.decode_symbol = self._core.decode_symbol  # type: ignore[method-assign]
             self.decode_symbol_weights = self._core.decode_symbol_weights  # type: ignore[method-assign]
+        else:
+            self._pieces = iter(message)
 
     def decode_symbol(self, cumulative: npt.NDArray[np.uint32]) -> int:
         """The next symbol, of a table uint32[V + 1]."""
@@ -151,7 +149,7 @@ class Decoder:
         """Asks for pieces until there is something to decode; how many symbols can be."""
         while self._pieces is not None and self._core.num_ready < _FEW_SYMBOLS:
             piece = next(self._pieces, None)
-            self._core.append(bytes(memoryview(piece or b"")), piece is None)
+            self._core.append(b"" if piece is None else bytes(memoryview(piece)), piece is None)
             if piece is None:
                 self._pieces = None
         return self._core.num_ready

@@ -23,7 +23,11 @@ MAX_SYMBOLS: int = _core.MAX_SYMBOLS
 LOG_UNIT = 1 << 16
 """Integer logits are logarithms to base 2 in units of 1 / LOG_UNIT."""
 
-_MAX_LOG = 2.0**30 / LOG_UNIT  # logits further below the greatest weigh nothing
+# What torch_quantize has to do and say alike.
+MAX_LOG = 2.0**30 / LOG_UNIT  # logits further below the greatest weigh nothing
+LOG2_E = 1.4426950408889634
+BAD_LOGITS = "a row of logits holds NaN or +inf, or nothing but -inf; logits must be finite, or -inf for impossible"
+LARGE_LOGITS = "integer logits must fit 32 bits; give them in units of 2**-16"
 
 
 def default_precision(num_symbols: int) -> int:
@@ -80,7 +84,7 @@ def quantize_logits(logits: Any, precision: int | None = None) -> Any:
     elif array.dtype.kind not in "iu":
         raise TypeError(f"logits must be integers or floats, not {array.dtype}")
     elif array.size and not -(1 << 31) <= int(array.min()) <= int(array.max()) < 1 << 31:
-        raise DataError("integer logits must fit 32 bits; give them in units of 2**-16")
+        raise DataError(LARGE_LOGITS)
     return _core.quantize_logits(np.asarray(array, np.int32, order="C"), precision)
 
 
@@ -91,13 +95,8 @@ def fixed_logits(logits: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         return np.zeros(values.shape, np.int32)
     greatest = values.max(axis=-1, keepdims=True)
     if not np.isfinite(greatest).all():
-        raise DataError(
-            "a row of logits holds NaN or +inf, or nothing but -inf; logits must be finite, or -inf for impossible"
-        )
+        raise DataError(BAD_LOGITS)
     with np.errstate(over="ignore"):  # a difference beyond the range of floats weighs nothing, as it should
-        below = np.maximum((values - greatest) * _LOG2_E, -_MAX_LOG)
+        below = np.maximum((values - greatest) * LOG2_E, -MAX_LOG)
     fixed: npt.NDArray[np.int32] = np.floor(below * LOG_UNIT + 0.5).astype(np.int32)
     return fixed
-
-
-_LOG2_E = 1.4426950408889634

@@ -5,11 +5,10 @@ Imported only when a tensor is given.
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from fastcompress._core import arithmetic as _core
+from fastcompress.arithmetic.quantize import BAD_LOGITS, LARGE_LOGITS, LOG2_E, LOG_UNIT, MAX_LOG
 from fastcompress.errors import ConfigError, DataError
 
 _MAX_SCALED_BITS = 30
@@ -37,16 +36,14 @@ def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -
         values = logits.to(torch.float64)
         greatest = values.amax(-1, keepdim=True)
         if not bool(torch.isfinite(greatest).all()):
-            raise DataError(
-                "a row of logits holds NaN or +inf, or nothing but -inf; logits must be finite, or -inf for impossible"
-            )
-        below = ((values - greatest) * math.log2(math.e)).clamp_min(-(2.0**14))
-        fixed = torch.floor(below * 65536 + 0.5).to(torch.int64)
+            raise DataError(BAD_LOGITS)
+        below = ((values - greatest) * LOG2_E).clamp_min(-MAX_LOG)
+        fixed = torch.floor(below * LOG_UNIT + 0.5).to(torch.int64)
     else:
         if logits.dtype == torch.bool or logits.is_complex():
             raise TypeError(f"logits must be integers or floats, not {logits.dtype}")
         if logits.numel() and not -(1 << 31) <= int(logits.min()) <= int(logits.max()) < 1 << 31:
-            raise DataError("integer logits must fit 32 bits; give them in units of 2**-16")
+            raise DataError(LARGE_LOGITS)
         fixed = logits.to(torch.int64)
     below = fixed.amax(-1, keepdim=True) - fixed  # int64[..., V], in units of 2**-16
     coarse, fine = (torch.tensor(table.tolist(), device=logits.device) for table in _core.exp2_tables())

@@ -10,8 +10,6 @@ Text costs about 1 us a byte each way.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from typing import Any
 
@@ -20,7 +18,7 @@ import numpy.typing as npt
 
 from fastcompress._core import windows as _core
 from fastcompress.arithmetic import ContextMixer
-from fastcompress.codec.files import CodecKind, register_codec
+from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
 from fastcompress.codec.protocol import Codec, checked_ids
 from fastcompress.errors import ConfigError, DataError, FormatError
 
@@ -130,14 +128,7 @@ def _by_token(num_known: npt.NDArray[np.uint32], token_bits: int) -> npt.NDArray
 
 
 def _mixer(state: dict[str, Any]) -> ContextMixer:
-    try:
-        return ContextMixer.from_bytes(base64.b64decode(state["mixer"], validate=True))
-    except binascii.Error as error:
-        raise FormatError(f"not base64: {error}") from error
-
-
-def _mixer_state(codec: Any) -> str:
-    return base64.b64encode(codec.mixer.to_bytes()).decode("ascii")
+    return ContextMixer.from_bytes(from_text(state["mixer"]))
 
 
 register_codec(
@@ -147,7 +138,7 @@ register_codec(
         lambda codec: {
             "window_bits": codec.window_bits,
             "token_bits": codec.token_bits,
-            "mixer": _mixer_state(codec),
+            "mixer": to_text(codec.mixer.to_bytes()),
         },
         lambda state: WindowsCodec(_mixer(state), state["window_bits"], state["token_bits"]),
     )
@@ -156,7 +147,7 @@ register_codec(
     CodecKind(
         "arithmetic",
         ArithmeticCodec,
-        lambda codec: {"token_bits": codec.token_bits, "mixer": _mixer_state(codec)},
+        lambda codec: {"token_bits": codec.token_bits, "mixer": to_text(codec.mixer.to_bytes())},
         lambda state: ArithmeticCodec(_mixer(state), state["token_bits"]),
     )
 )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
-from fastcompress.codec.files import CodecKind, register_codec
-from fastcompress.codec.protocol import Codec, checked_ids
-from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
+from fastcompress.codec.protocol import checked_ids
+from fastcompress.errors import ConfigError, DataError
 
 
 class ByteCodec:
@@ -151,14 +148,6 @@ def _decode_utf8(data: bytes) -> str:
         ) from None
 
 
-def _bpe_from_state(state: dict[str, Any]) -> Codec:
-    try:
-        blob = base64.b64decode(state["vocabulary"], validate=True)
-    except binascii.Error as error:
-        raise FormatError(f"not base64: {error}") from error
-    return BPECodec(BPE.from_bytes(blob))
-
-
 register_codec(CodecKind("byte", ByteCodec, lambda codec: {}, lambda state: ByteCodec()))
 register_codec(
     CodecKind(
@@ -172,7 +161,7 @@ register_codec(
     CodecKind(
         "bpe",
         BPECodec,
-        lambda codec: {"vocabulary": base64.b64encode(codec.tokenizer.to_bytes()).decode("ascii")},
-        _bpe_from_state,
+        lambda codec: {"vocabulary": to_text(codec.tokenizer.to_bytes())},
+        lambda state: BPECodec(BPE.from_bytes(from_text(state["vocabulary"]))),
     )
 )

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.codec.files import CodecKind, register_codec
-from fastcompress.codec.protocol import Codec, checked_ids
+from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
+from fastcompress.codec.protocol import checked_ids
 from fastcompress.equal_info import Codebook
 from fastcompress.equal_info.paper import PaperWindows
-from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.errors import ConfigError, DataError
 
 _HALF_BITS = 8
 
@@ -167,22 +164,11 @@ class PaperEqualInfoCodec:
         return [self.windows.decode_window(code) for code in ids.tolist()]
 
 
-def _from_state(state: dict[str, Any]) -> Codec:
-    try:
-        blob = base64.b64decode(state["codebook"], validate=True)
-    except binascii.Error as error:
-        raise FormatError(f"not base64: {error}") from error
-    return EqualInfoCodec(Codebook.from_bytes(blob), state["token_bits"])
-
-
 register_codec(
     CodecKind(
         "equal-info",
         EqualInfoCodec,
-        lambda codec: {
-            "token_bits": codec.token_bits,
-            "codebook": base64.b64encode(codec.codebook.to_bytes()).decode("ascii"),
-        },
-        _from_state,
+        lambda codec: {"token_bits": codec.token_bits, "codebook": to_text(codec.codebook.to_bytes())},
+        lambda state: EqualInfoCodec(Codebook.from_bytes(from_text(state["codebook"])), state["token_bits"]),
     )
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import os
 from collections.abc import Callable
@@ -72,13 +74,26 @@ def load_codec(path: str | os.PathLike[str]) -> Codec:
     return codec_from_json(parse_json(read_blob(path)), os.fspath(path))
 
 
+def to_text(blob: bytes) -> str:
+    """Bytes as a codec's state can hold them."""
+    return base64.b64encode(blob).decode("ascii")
+
+
+def from_text(text: str) -> bytes:
+    """What `to_text` was given. FormatError: not base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise FormatError(f"not base64: {error}") from error
+
+
 def read_blob(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
         raise DataError(
-            f"{path}: no such codec file; name a codec.json, a saved BPE vocabulary, a tokenizer.json, or one of byte, "
-            "lz77, lz77-buckets, lzp and gzip"
+            f"{path}: no such codec file; name a codec.json, a saved vocabulary or codebook, a tokenizer.json, or one "
+            "of byte, lz77, lz77-buckets, lzp and gzip"
         ) from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a codec.json or a BPE vocabulary") from error

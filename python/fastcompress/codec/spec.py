@@ -15,8 +15,6 @@ from fastcompress.codec.protocol import Codec
 from fastcompress.equal_info import Codebook
 from fastcompress.errors import FormatError
 
-_CODEBOOK_MAGIC = b"\x89FCBOK\r\n"
-
 CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "byte": ByteCodec,
     "lz77": LZ77Codec,
@@ -36,8 +34,11 @@ def codec_from_spec(spec: str) -> Codec:
         if isinstance(document := parse_json(blob), dict) and "model" in document and "format" not in document:
             return BPECodec(BPE.from_huggingface(Path(spec)))
         return codec_from_json(document, spec)
-    if blob.startswith(_CODEBOOK_MAGIC):
-        return EqualInfoCodec(Codebook.from_bytes(blob))
+    if Codebook.is_file(blob):
+        try:
+            return EqualInfoCodec(Codebook.from_bytes(blob))
+        except FormatError as error:
+            raise FormatError(f"{spec}: {error}") from error
     try:
         return BPECodec(BPE.from_bytes(blob))
     except FormatError as error:

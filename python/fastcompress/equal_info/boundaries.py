@@ -7,7 +7,6 @@ here are some between which no border falls in any text at all; tests/test_codeb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -39,10 +38,3 @@ def uncut_pairs(pattern: str) -> npt.NDArray[np.bool_]:
         pairs[np.ix_(before, after)] = True
     pairs.flags.writeable = False
     return pairs
-
-
-def never_cut(pattern: str, strings: Sequence[bytes], ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-    """bool[n, 256]: the bytes between which and each token before them no border falls, in any text."""
-    last = np.array([strings[i][-1] for i in ids.tolist()], np.uint8)
-    rows: npt.NDArray[np.bool_] = uncut_pairs(pattern)[last]
-    return rows

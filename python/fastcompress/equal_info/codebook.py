@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastcompress import pretokenizer
 from fastcompress._core import equal_info as _core
 from fastcompress._files import write_atomically
-from fastcompress.equal_info.boundaries import never_cut
+from fastcompress.equal_info.boundaries import uncut_pairs
 from fastcompress.equal_info.models import NextByteModel, likeliest_strings
 from fastcompress.errors import ConfigError, DataError, UnknownTokenError
 
@@ -101,6 +101,11 @@ class Codebook:
         """What `to_bytes` gave. FormatError otherwise."""
         return cls(_core.parse(bytes(file)))
 
+    @staticmethod
+    def is_file(blob: bytes) -> bool:
+        """Whether bytes begin as those of a codebook do."""
+        return blob.startswith(_core.MAGIC)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Codebook:
         """The codebook in a file. DataError: it cannot be read. FormatError: it holds none."""
@@ -116,6 +121,7 @@ class Codebook:
         write_atomically(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
+        """The file. The same for equal codebooks."""
         return self._core.to_bytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -136,6 +142,7 @@ class Codebook:
 
     @property
     def bits(self) -> int:
+        """Of a token: 9 to 16."""
         return self._core.bits
 
     @property
@@ -151,12 +158,16 @@ class Codebook:
     @property
     def fingerprint(self) -> str:
         """64 hexadecimal digits: the SHA-256 of everything that decides ids."""
-        return self._core.fingerprint
+        return self._core.fingerprint.hex()
 
     @cached_property
     def strings(self) -> tuple[bytes, ...]:
         """By id, so in lexicographic order."""
         return tuple(self._core.strings())
+
+    @cached_property
+    def _last_bytes(self) -> npt.NDArray[np.uint8]:
+        return self._core.last_bytes()
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.uint8]:
@@ -204,7 +215,7 @@ class Codebook:
         checked = self._checked(np.atleast_1d(np.asarray(ids)))
         rows = self._core.extensions(checked)
         if self.pattern is not None:
-            rows &= never_cut(self.pattern, self.strings, checked)
+            rows &= uncut_pairs(self.pattern)[self._last_bytes[checked]]
         return rows[0] if scalar else rows
 
     def forbidden_first_in(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:

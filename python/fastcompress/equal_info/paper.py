@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fastcompress.arithmetic import quantize
 from fastcompress.equal_info.models import NextByteModel
 from fastcompress.errors import ConfigError, DataError
 
@@ -30,20 +31,15 @@ Frequencies: TypeAlias = Callable[[bytes], Sequence[int]]
 
 
 def frequencies(model: NextByteModel, precision: int = 14) -> Frequencies:
-    """A model's weights as frequencies of 2**precision: 1 + floor(weight * (2**precision - 256) / sum of weights), and
-    what is left over to the largest weight, of several the first."""
+    """A model's weights as frequencies of 2**precision, 9 to 24, by `arithmetic.quantize`. ConfigError."""
     if not 9 <= precision <= 24:
         raise ConfigError(f"precision is {precision}; it must be 9 to 24 for 256 symbols")
 
     def of(context: bytes) -> Sequence[int]:
         row = np.asarray(model([context]))
-        if row.shape != (1, 256) or not np.isfinite(row).all() or (row < 0).any() or not row.any():
-            raise DataError("the model's weights must be 256 finite numbers of at least 0, and not all 0")
-        weights = row[0].tolist()
-        total = sum(weights)  # in order
-        spare = (1 << precision) - len(weights)
-        found = [1 + int(weight * spare // total) for weight in weights]
-        found[weights.index(max(weights))] += (1 << precision) - sum(found)
+        if row.shape != (1, 256):
+            raise DataError(f"the model answered one context with weights of shape {row.shape}")
+        found: list[int] = np.diff(quantize(row[0], precision).astype(np.int64)).tolist()
         return found
 
     return of

@@ -123,7 +123,8 @@ def test_wrong_usage_is_one_line_and_code_2():
 def test_errors_are_one_line_unless_a_traceback_is_wanted():
     command = ["decode", "--codec", "no/such/file"]
     remedy = (
-        "name a codec.json, a saved BPE vocabulary, a tokenizer.json, or one of byte, lz77, lz77-buckets, lzp and gzip"
+        "name a codec.json, a saved vocabulary or codebook, a tokenizer.json, or one of byte, lz77, lz77-buckets, lzp "
+        "and gzip"
     )
     assert error_of(*command) == f"no/such/file: no such codec file; {remedy}"
     for args in ([*command, "--traceback"], ["--traceback", *command]):

@@ -5,6 +5,7 @@ namespace fastcompress::bindings {
 void raise(const Status& status) {
     const char* name = "FastcompressError";
     switch (status.code) {
+        case StatusCode::kOk: break;
         case StatusCode::kInvalidArgument: name = "ConfigError"; break;
         case StatusCode::kInvalidData: name = "DataError"; break;
         case StatusCode::kUnknownToken: name = "UnknownTokenError"; break;

@@ -12,8 +12,8 @@
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/large_blocks.h"
 #include "fastcompress/common/status.h"
-#include "fastcompress/common/stored_text.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
+#include "fastcompress/unicode/stored_text.h"
 
 namespace fastcompress::bindings {
 
@@ -30,6 +30,10 @@ void bind_archive(py::module_& m);
 
 // Raises the class of fastcompress.errors that a status stands for.
 [[noreturn]] void raise(const Status& status);
+
+inline void raise_if_failed(const Status& status) {
+    if (!status.ok()) raise(status);
+}
 
 template <class T>
 T value_or_raise(Result<T> result) {
@@ -57,13 +61,13 @@ class TextView {
 
     // The same, but a short str that is not ASCII is left as it is, to become UTF-8 when it is read.
     static TextView as_stored(py::handle text);
-    const StoredText& stored() const { return text_; }
+    const unicode::StoredText& stored() const { return text_; }
 
   private:
     TextView() = default;
     py::object owner_;
     py::buffer_info buffer_;
-    StoredText text_;
+    unicode::StoredText text_;
 };
 
 // The texts of a list, to be read without the GIL.

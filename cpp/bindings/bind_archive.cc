@@ -84,9 +84,8 @@ void bind_passes(py::module_& sub) {
                  return to_py_bytes(
                      value_or_raise(reader.with([&](ArchiveReader& pass) { return pass.append(view.bytes()); })));
              })
-        .def("finish", [](Reader& reader) {
-            if (const auto error = reader.with([](ArchiveReader& pass) { return pass.finish(); })) raise(*error);
-        });
+        .def("finish",
+             [](Reader& reader) { raise_if_failed(reader.with([](ArchiveReader& pass) { return pass.finish(); })); });
 }
 
 py::tuple header(py::handle data) {

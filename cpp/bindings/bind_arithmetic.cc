@@ -17,13 +17,13 @@ constexpr size_t kRowsAtOnce = 32;
 
 // Calls code(begin, end) for parts of the rows, each once it has been checked.
 template <class Code>
-std::optional<Status> for_checked_rows(const Tables& tables, const Code& code) {
+Status for_checked_rows(const Tables& tables, const Code& code) {
     for (size_t begin = 0; begin < tables.num_rows(); begin += kRowsAtOnce) {
         const size_t end = std::min(tables.num_rows(), begin + kRowsAtOnce);
-        if (auto problem = tables.check_rows(begin, end)) return problem;
+        if (Status status = tables.check_rows(begin, end); !status.ok()) return status;
         code(begin, end);
     }
-    return std::nullopt;
+    return {};
 }
 
 void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) {
@@ -32,7 +32,7 @@ void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) 
     const Tables tables(cumulative);
     if (is_single(symbols)) {
         check_num_rows(tables.num_rows(), 1);
-        if (const auto problem = tables.check_rows(0, tables.is_single() ? 0 : 1)) raise(*problem);
+        raise_if_failed(tables.check_rows(0, tables.is_single() ? 0 : 1));
         const uint32_t* const at = tables.data() + single_symbol(symbols, tables.num_symbols());
         encoder.encode(at[0], at[1] - at[0], tables.precision());
         return;
@@ -48,9 +48,9 @@ void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) 
                                  tables.row_size(), tables.precision());
             });
         });
-        if (!problem) return;
+        if (problem.ok()) return;
         encoder.restore(before);
-        raise(*problem);
+        raise(problem);
     });
 }
 
@@ -61,30 +61,30 @@ void encode_weights(MessageEncoder& message, py::handle symbols, py::handle weig
     Quantizer& quantizer = message.quantizer.of(rows);
     const auto put = [&](size_t row, size_t symbol) {
         const auto problem = rows.set_row(quantizer, row);
-        if (problem) return problem;
+        if (!problem.ok()) return problem;
         const auto slot = quantizer.slot(symbol);
         encoder.encode(slot.cumulative, slot.frequency, rows.precision());
         return problem;
     };
     const auto before = encoder.snapshot();
-    std::optional<Status> problem;
+    Status problem;
     if (is_single(symbols)) {
         check_num_rows(rows.num_rows(), 1);
         problem = put(0, single_symbol(symbols, rows.num_symbols()));
     } else {
         with_symbols(symbols_array(symbols), rows.num_symbols(), [&](auto all) {
             check_num_rows(rows.num_rows(), all.size());
-            problem = without_gil([&]() -> std::optional<Status> {
+            problem = without_gil([&]() -> Status {
                 for (size_t i = 0; i < all.size(); ++i) {
-                    if (auto bad = put(i, all[i])) return bad;
+                    if (Status status = put(i, all[i]); !status.ok()) return status;
                 }
-                return std::nullopt;
+                return {};
             });
         });
     }
-    if (!problem) return;
+    if (problem.ok()) return;
     encoder.restore(before);
-    raise(*problem);
+    raise(problem);
 }
 
 void check_message(bool is_ok) {
@@ -117,7 +117,7 @@ size_t decode_symbol(MessageDecoder& message, py::handle cumulative) {
     const Turn turn(message.is_taken);
     const Tables tables(cumulative);
     check_num_rows(tables.num_rows(), 1);
-    if (const auto problem = tables.check_rows(0, tables.is_single() ? 0 : 1)) raise(*problem);
+    raise_if_failed(tables.check_rows(0, tables.is_single() ? 0 : 1));
     RangeDecoder& decoder = message.ready(1);
     const size_t symbol =
         arithmetic::find_symbol(tables.data(), tables.num_symbols(), decoder.peek(tables.precision()));
@@ -145,9 +145,9 @@ py::array decode(MessageDecoder& message, py::handle cumulative, size_t count, c
                                  tables.row_size(), tables.precision());
             });
         });
-        if (problem) {
+        if (!problem.ok()) {
             decoder = before;
-            raise(*problem);
+            raise(problem);
         }
         check_message(decoder.ok());
     });
@@ -159,7 +159,7 @@ size_t decode_symbol_weights(MessageDecoder& message, py::handle weights, Precis
     check_num_rows(rows.num_rows(), 1);
     RangeDecoder& decoder = message.ready(1);
     Quantizer& quantizer = message.quantizer.of(rows);
-    if (const auto problem = rows.set_row(quantizer, 0)) raise(*problem);
+    raise_if_failed(rows.set_row(quantizer, 0));
     Quantizer::Slot slot;
     const size_t symbol = quantizer.find(decoder.peek(rows.precision()), slot);
     decoder.consume(slot.cumulative, slot.frequency);
@@ -173,19 +173,19 @@ py::array decode_weights(MessageDecoder& message, py::handle weights, Precision 
     RangeDecoder& decoder = message.ready(rows.num_rows());
     const RangeDecoder before = decoder;
     return decoded(dtype, rows.num_rows(), rows.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
-        const auto problem = without_gil([&]() -> std::optional<Status> {
+        const auto problem = without_gil([&]() -> Status {
             Quantizer& quantizer = message.quantizer.of(rows);
             for (size_t i = 0; i < out.size(); ++i) {
-                if (auto bad = rows.set_row(quantizer, i)) return bad;
+                if (Status status = rows.set_row(quantizer, i); !status.ok()) return status;
                 Quantizer::Slot slot;
                 out[i] = static_cast<Symbol>(quantizer.find(decoder.peek(rows.precision()), slot));
                 decoder.consume(slot.cumulative, slot.frequency);
             }
-            return std::nullopt;
+            return {};
         });
-        if (problem) {
+        if (!problem.ok()) {
             decoder = before;
-            raise(*problem);
+            raise(problem);
         }
         check_message(decoder.ok());
     });

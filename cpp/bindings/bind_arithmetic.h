@@ -33,7 +33,7 @@ class Tables {
 
     // Whether rows [begin, end) are tables of one precision: a part at a time, so that a row is still in the cache when
     // it is coded with. May be called without the GIL.
-    std::optional<Status> check_rows(size_t begin, size_t end) const;
+    Status check_rows(size_t begin, size_t end) const;
 
     bool is_single() const { return array_.ndim() == 1; }
     size_t num_rows() const { return is_single() ? 1 : static_cast<size_t>(array_.shape(0)); }
@@ -59,13 +59,11 @@ class Weights {
     bool is_single() const { return array_.ndim() == 1; }
     const py::array& array() const { return array_; }
     // Makes row i the quantizer's.
-    std::optional<Status> set_row(arithmetic::Quantizer& quantizer, size_t i) const {
-        return set_row_(*this, quantizer, i);
-    }
+    Status set_row(arithmetic::Quantizer& quantizer, size_t i) const { return set_row_(*this, quantizer, i); }
 
   private:
     template <class T>
-    static std::optional<Status> set_typed_row(const Weights& weights, arithmetic::Quantizer& quantizer, size_t i);
+    static Status set_typed_row(const Weights& weights, arithmetic::Quantizer& quantizer, size_t i);
     template <class T>
     void hold(py::handle weights);
 
@@ -74,7 +72,7 @@ class Weights {
     size_t num_rows_ = 0;
     size_t num_symbols_ = 0;
     unsigned precision_ = 0;
-    std::optional<Status> (*set_row_)(const Weights&, arithmetic::Quantizer&, size_t) = nullptr;
+    Status (*set_row_)(const Weights&, arithmetic::Quantizer&, size_t) = nullptr;
 };
 
 // The quantizer for rows like those before it: its memory is kept from call to call.

@@ -5,7 +5,7 @@
 
 #include "bind_bpe.h"
 #include "decoding.h"
-#include "fastcompress/bpe/rank_file.h"
+#include "fastcompress/bpe/vocabulary/rank_file.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -66,7 +66,7 @@ std::unique_ptr<Tokenizer> from_rank_file(const py::bytes& file, std::string_vie
     try {
         return from_tokens(std::move(tokens), pattern, specials);
     } catch (const py::error_already_set&) {  // a token that stands twice, perhaps: then its line is named
-        if (const auto repeated = bpe::find_repeated_token(bytes)) raise(*repeated);
+        raise_if_failed(bpe::find_repeated_token(bytes));
         throw;
     }
 }
@@ -80,7 +80,7 @@ py::dict parse_rank_file(const py::bytes& file) {
     for (size_t rank = 0; rank < tokens.size(); ++rank) {
         if (tokens[rank].empty()) continue;
         ranks[to_py_bytes(as_bytes(tokens[rank]))] = rank;
-        if (ranks.size() != ++num_tokens) raise(*bpe::find_repeated_token(bytes));
+        if (ranks.size() != ++num_tokens) raise(bpe::find_repeated_token(bytes));
     }
     return ranks;
 }

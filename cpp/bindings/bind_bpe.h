@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "bind.h"
-#include "fastcompress/bpe/batch_encoder.h"
-#include "fastcompress/bpe/text_encoder.h"
-#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/bpe/encode/batch_encoder.h"
+#include "fastcompress/bpe/encode/text_encoder.h"
+#include "fastcompress/bpe/vocabulary/vocabulary.h"
 #include "fastcompress/common/parallel.h"
 #include "id_objects.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bind_bpe.h"
-#include "fastcompress/bpe/dropout.h"
+#include "fastcompress/bpe/encode/dropout.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -82,7 +82,7 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     const size_t threads = !num_threads && bytes.size() < kManyBytes ? 1 : num_threads_or_default(num_threads);
     return without_gil([&] {
         if (threads > 1) {
-            const StoredText stored(bytes);
+            const unicode::StoredText stored(bytes);
             return std::move(bpe::encode_batch(tokenizer.pool, {&stored, 1}, threads, method).tokens);
         }
         bpe::TokenBuffer tokens(bpe::expected_ids(bytes.size()));
@@ -122,7 +122,7 @@ std::vector<TextView> views_of(const py::sequence& texts, const MakeView& view_o
 bpe::EncodedBatch encode_texts(Tokenizer& tokenizer, const py::sequence& texts, std::optional<size_t> num_threads,
                                const py::bytes& allowed) {
     const std::vector<TextView> views = views_of(texts, &TextView::as_stored);
-    std::vector<StoredText> stored;
+    std::vector<unicode::StoredText> stored;
     stored.reserve(views.size());
     for (const TextView& view : views) {
         check_size(view.stored().memory, tokenizer.text_encoder.max_text_bytes());

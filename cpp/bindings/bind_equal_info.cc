@@ -4,16 +4,16 @@
 #include <optional>
 
 #include "bind.h"
-#include "fastcompress/arithmetic/codebook.h"
-#include "fastcompress/arithmetic/codebook_encoder.h"
-#include "fastcompress/arithmetic/codebook_trainer.h"
 #include "fastcompress/common/parallel.h"
+#include "fastcompress/equal_info/codebook.h"
+#include "fastcompress/equal_info/codebook_encoder.h"
+#include "fastcompress/equal_info/codebook_trainer.h"
 
 namespace fastcompress::bindings {
 namespace {
 
-using arithmetic::Codebook;
-using arithmetic::Document;
+using equal_info::Codebook;
+using equal_info::Document;
 using pretokenizer::Pattern;
 
 template <class T>
@@ -43,9 +43,9 @@ class BoundCodebook {
 
     void encode_to(Bytes text, size_t num_threads, std::vector<uint32_t>& ids) const {
         if (pattern_) {
-            arithmetic::encode_within(book_.table(), text, pretoken_ends(*pattern_, text), num_threads, ids);
+            equal_info::encode_within(book_.table(), text, pretoken_ends(*pattern_, text), num_threads, ids);
         } else {
-            arithmetic::encode(book_.table(), text, num_threads, ids);
+            equal_info::encode(book_.table(), text, num_threads, ids);
         }
     }
 
@@ -172,9 +172,9 @@ struct Corpus {
 BoundCodebook train(const py::list& texts, unsigned bits, const std::string& pattern, uint32_t refinements,
                     bool within_words, const BoundCodebook* start, size_t num_threads) {
     const Corpus corpus(texts, pattern_of(pattern));
-    const arithmetic::TrainerSettings settings = {bits, refinements, threads_or_all(num_threads), within_words};
+    const equal_info::TrainerSettings settings = {bits, refinements, threads_or_all(num_threads), within_words};
     return BoundCodebook(value_or_raise(without_gil([&]() -> Result<Codebook> {
-        auto nodes = arithmetic::train_codebook(corpus.documents, settings,
+        auto nodes = equal_info::train_codebook(corpus.documents, settings,
                                                 start ? start->book().nodes() : std::vector<Codebook::Node>());
         if (!nodes.ok()) return nodes.status();
         return Codebook::make(bits, pattern, std::move(*nodes));

@@ -19,7 +19,7 @@ using lz77::TokenColumns;
 Params make_params(uint32_t window, uint32_t min_length, uint32_t max_length, uint32_t depth, bool is_lazy) {
     const Params params = {window, min_length, max_length, depth,
                            is_lazy ? lz77::ParseRule::kLazy : lz77::ParseRule::kGreedy};
-    if (const auto problem = check(params)) raise(*problem);
+    raise_if_failed(check(params));
     return params;
 }
 

@@ -19,7 +19,7 @@ TokenColumns to_columns(const Column<uint8_t>& kinds, const Column<uint32_t>& va
 
 LzpParams make_lzp_params(uint32_t order, uint32_t min_length, uint32_t max_length) {
     const LzpParams params = {order, min_length, max_length};
-    if (const auto problem = check(params)) raise(*problem);
+    raise_if_failed(check(params));
     return params;
 }
 

@@ -2,23 +2,23 @@
 
 #include "bind.h"
 #include "fastcompress/arithmetic/adaptive_frequencies.h"
-#include "fastcompress/arithmetic/context_mixer.h"
 #include "fastcompress/common/parallel.h"
+#include "fastcompress/context_mixer/context_mixer.h"
 
 namespace fastcompress::bindings {
 namespace {
 
 using arithmetic::AdaptiveFrequencies;
-using arithmetic::ContextMixer;
 using arithmetic::FrequencyParams;
-using arithmetic::MixerParams;
+using context_mixer::ContextMixer;
+using context_mixer::MixerParams;
 using Symbols = py::array_t<uint32_t, py::array::c_style>;
 
 constexpr size_t kDistribution = 256;
 
 std::unique_ptr<ContextMixer> make_mixer(uint32_t log2_table_bytes, uint32_t log2_match_entries, uint32_t window) {
     const MixerParams params = {log2_table_bytes, log2_match_entries, window};
-    if (const auto problem = check(params)) raise(*problem);
+    raise_if_failed(check(params));
     return std::make_unique<ContextMixer>(params);
 }
 
@@ -77,7 +77,7 @@ std::unique_ptr<ContextMixer> frozen(const ContextMixer& mixer) {
 
 std::unique_ptr<AdaptiveFrequencies> make_frequencies(uint32_t num_symbols, uint32_t increment, uint32_t limit) {
     const FrequencyParams params = {num_symbols, increment, limit};
-    if (const auto problem = check(params)) raise(*problem);
+    raise_if_failed(check(params));
     return std::make_unique<AdaptiveFrequencies>(params);
 }
 
@@ -114,7 +114,7 @@ py::array_t<uint32_t> decode_symbols(const AdaptiveFrequencies& model, py::handl
         while (out.size() < num_symbols) {
             const size_t done = out.size();
             out.resize(std::min(num_symbols, std::max<size_t>(2 * done, 65536)));
-            if (const auto error = copy.decode(decoder, std::span(out).subspan(done))) return *error;
+            if (Status status = copy.decode(decoder, std::span(out).subspan(done)); !status.ok()) return status;
         }
         return out;
     });

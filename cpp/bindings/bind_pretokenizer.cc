@@ -1,10 +1,10 @@
 #include <pybind11/stl.h>
 
 #include "bind.h"
-#include "fastcompress/pretokenizer/char_class.h"
-#include "fastcompress/pretokenizer/nfc.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
-#include "fastcompress/pretokenizer/text_tables.h"
+#include "fastcompress/unicode/char_class.h"
+#include "fastcompress/unicode/nfc.h"
+#include "fastcompress/unicode/text_tables.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -18,7 +18,7 @@ py::array_t<uint64_t> split_ends(py::handle text, std::string_view pattern) {
 py::bytes normalize_nfc(py::handle text) {
     const TextView view(text);
     std::vector<uint8_t> out;
-    const bool changed = without_gil([&] { return pretokenizer::normalize_nfc(view.bytes(), out); });
+    const bool changed = without_gil([&] { return unicode::normalize_nfc(view.bytes(), out); });
     return to_py_bytes(changed ? Bytes(out) : view.bytes());
 }
 
@@ -52,11 +52,11 @@ void bind_pretokenizer(py::module_& m) {
         aliases[py::str(alias)] = py::str(pretokenizer::info(pattern).name);
     }
     sub.attr("ALIASES") = aliases;
-    sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(pretokenizer::kUnicodeVersion));
+    sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(unicode::kUnicodeVersion));
     sub.def("split_ends", &split_ends, py::arg("text"), py::arg("pattern"),
             "The byte offset at which each pretoken of a text ends: uint64[n].");
     py::list assigned;
-    for (const auto& range : pretokenizer::kAssignedRanges) assigned.append(py::make_tuple(range.first, range.last));
+    for (const auto& range : unicode::kAssignedRanges) assigned.append(py::make_tuple(range.first, range.last));
     sub.attr("ASSIGNED") = assigned;
     sub.def("normalize_nfc", &normalize_nfc, py::arg("text"), "The text in Unicode normalization form C, as UTF-8.");
 }

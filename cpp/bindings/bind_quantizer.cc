@@ -14,7 +14,7 @@ unsigned checked_precision(size_t num_symbols, Precision precision) {
     constexpr int64_t kTooLarge = 1000;
     const auto bits =
         static_cast<unsigned>(std::clamp<int64_t>(precision.value_or(arithmetic::kMaxPrecision), 0, kTooLarge));
-    if (const auto problem = arithmetic::check_table_size(num_symbols, bits)) raise(*problem);
+    raise_if_failed(arithmetic::check_table_size(num_symbols, bits));
     return precision ? bits : arithmetic::default_precision(num_symbols);
 }
 
@@ -44,7 +44,7 @@ Tables::Tables(py::handle tables) {
     }
 }
 
-std::optional<Status> Tables::check_rows(size_t begin, size_t end) const {
+Status Tables::check_rows(size_t begin, size_t end) const {
     for (size_t i = begin; i < end; ++i) {
         const auto precision = arithmetic::check_cumulative({data() + i * row_size(), row_size()});
         if (precision.ok() && *precision == precision_) continue;
@@ -53,7 +53,7 @@ std::optional<Status> Tables::check_rows(size_t begin, size_t end) const {
         return invalid_data(row + " sums to 2^" + std::to_string(*precision) + ", the rows before it to 2^" +
                             std::to_string(precision_) + "; give all of them one precision");
     }
-    return std::nullopt;
+    return {};
 }
 
 namespace {
@@ -67,12 +67,12 @@ namespace {
 }  // namespace
 
 template <class T>
-std::optional<Status> Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
+Status Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
     const T* const row = static_cast<const T*>(weights.data_) + i * weights.num_symbols_;
     // A row is read in one go and then worked on for as long: time for the next one to come from memory.
     if (i + 1 < weights.num_rows_) prefetch_bytes(row + weights.num_symbols_, weights.num_symbols_ * sizeof(T));
     auto problem = quantizer.set_row(row);
-    if (problem && !weights.is_single()) problem->message = "row " + std::to_string(i) + ": " + problem->message;
+    if (!problem.ok() && !weights.is_single()) problem.message = "row " + std::to_string(i) + ": " + problem.message;
     return problem;
 }
 
@@ -123,15 +123,15 @@ py::array_t<uint32_t> quantize(py::handle weights, Precision precision) {
     const Weights rows(weights, precision);
     auto tables = table_array(rows.array());
     uint32_t* const out = tables.mutable_data();
-    const auto problem = without_gil([&]() -> std::optional<Status> {
+    const auto problem = without_gil([&]() -> Status {
         Quantizer quantizer(rows.num_symbols(), rows.precision());
         for (size_t i = 0; i < rows.num_rows(); ++i) {
-            if (auto bad = rows.set_row(quantizer, i)) return bad;
+            if (Status status = rows.set_row(quantizer, i); !status.ok()) return status;
             quantizer.cumulative(out + i * (rows.num_symbols() + 1));
         }
-        return std::nullopt;
+        return {};
     });
-    if (problem) raise(*problem);
+    raise_if_failed(problem);
     return tables;
 }
 

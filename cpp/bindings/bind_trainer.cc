@@ -4,16 +4,12 @@
 #include <mutex>
 
 #include "bind_bpe.h"
-#include "fastcompress/bpe/pretoken_counter.h"
-#include "fastcompress/bpe/trainer.h"
+#include "fastcompress/bpe/train/pretoken_counter.h"
+#include "fastcompress/bpe/train/trainer.h"
 #include "fastcompress/pretokenizer/text_cut.h"
 
 namespace fastcompress::bindings {
 namespace {
-
-void raise_if(const std::optional<Status>& error) {
-    if (error) raise(*error);
-}
 
 // A text to be read once. Of a str that is not ASCII, TextView would leave the UTF-8 in the object for good, which for a
 // corpus in memory is as much again.
@@ -74,12 +70,12 @@ class PretokenCounts {
             views.push_back(view_once(PySequence_Fast_GET_ITEM(items.ptr(), i)));
             bytes.push_back(views.back().bytes());
         }
-        raise_if(locked([&] { return counter_.add_texts(bytes, num_threads_or_default(num_threads)); }));
+        raise_if_failed(locked([&] { return counter_.add_texts(bytes, num_threads_or_default(num_threads)); }));
     }
 
     // Of another object. Both are locked at once, so that a += b and b += a do not wait for each other.
     void add_counts(PretokenCounts& other) {
-        raise_if(without_gil([&] {
+        raise_if_failed(without_gil([&] {
             std::scoped_lock lock(mutex_, other.mutex_);
             ++version_;
             return counter_.add(*other.counter_.sorted());
@@ -87,16 +83,16 @@ class PretokenCounts {
     }
 
     void add_file(const std::string& path) {
-        raise_if(locked([&] { return add_read(*bpe::CountsReader::open(path)); }));
+        raise_if_failed(locked([&] { return add_read(*bpe::CountsReader::open(path)); }));
     }
     void add_bytes(const py::bytes& blob) {
         const Bytes bytes = bytes_of(blob);
-        raise_if(locked([&] { return add_read(*bpe::CountsReader::of(bytes)); }));
+        raise_if_failed(locked([&] { return add_read(*bpe::CountsReader::of(bytes)); }));
     }
 
     // Calls sink(bytes) until everything is written.
     void write(const std::function<void(py::bytes)>& sink) {
-        raise_if(locked([&]() -> std::optional<Status> {
+        raise_if_failed(locked([&]() -> Status {
             bpe::CountsWriter writer(
                 [&](Bytes bytes) {
                     const py::gil_scoped_acquire held;
@@ -106,9 +102,9 @@ class PretokenCounts {
                 pattern_name());
             const std::unique_ptr<bpe::SortedCounts> entries = counter_.sorted();
             while (const auto entry = entries->next()) writer.add(*entry);
-            if (auto error = entries->status()) return error;
+            if (Status status = entries->status(); !status.ok()) return status;
             writer.finish();
-            return std::nullopt;
+            return {};
         }));
     }
 
@@ -122,13 +118,13 @@ class PretokenCounts {
     Result<uint64_t> feed(bpe::Trainer& trainer, bool consume) {
         const std::lock_guard<std::mutex> lock(mutex_);
         uint64_t size = 0;
-        std::optional<Status> refused;
-        const std::optional<Status> unread = counter_.for_each([&](const bpe::CountsEntry& entry) {
+        Status refused;
+        const Status unread = counter_.for_each([&](const bpe::CountsEntry& entry) {
             ++size;
-            if (!refused) refused = trainer.add(entry.pretoken, entry.count);
+            if (refused.ok()) refused = trainer.add(entry.pretoken, entry.count);
         });
-        if (unread) return *unread;
-        if (refused) return *refused;
+        if (!unread.ok()) return unread;
+        if (!refused.ok()) return refused;
         if (consume) {
             ++version_;
             counter_.clear();
@@ -143,8 +139,8 @@ class PretokenCounts {
   private:
     friend class CountItems;
 
-    std::optional<Status> add_read(bpe::CountsReader& reader) {
-        if (!reader.status() && reader.pattern() != pattern_name()) {
+    Status add_read(bpe::CountsReader& reader) {
+        if (reader.status().ok() && reader.pattern() != pattern_name()) {
             return invalid_data("pretoken counts of the pattern '" + reader.pattern() + "', not '" +
                                 std::string(pattern_name()) + "'");
         }
@@ -176,7 +172,7 @@ py::list CountItems::next_batch(size_t max_items) {
         return 0;
     });
     if (!is_valid) throw std::runtime_error("pretoken counts changed during iteration");
-    raise_if(entries_->status());
+    raise_if_failed(entries_->status());
     py::list items;
     for (const auto& [pretoken, count] : batch) items.append(py::make_tuple(py::bytes(pretoken), count));
     return items;
@@ -184,7 +180,7 @@ py::list CountItems::next_batch(size_t max_items) {
 
 // The pattern of a file of counts.
 std::string pattern_of_reader(const bpe::CountsReader& reader) {
-    raise_if(reader.status());
+    raise_if_failed(reader.status());
     return reader.pattern();
 }
 

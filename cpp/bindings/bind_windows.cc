@@ -1,12 +1,12 @@
 #include "bind.h"
-#include "fastcompress/arithmetic/windows.h"
+#include "fastcompress/equal_info/windows.h"
 
 namespace fastcompress::bindings {
 namespace {
 
-using arithmetic::ContextMixer;
-using arithmetic::DecodedBytes;
-using arithmetic::WindowCoder;
+using context_mixer::ContextMixer;
+using equal_info::DecodedBytes;
+using equal_info::WindowCoder;
 
 const ContextMixer& checked_frozen(const ContextMixer& mixer) {
     if (!mixer.is_frozen()) {
@@ -17,10 +17,10 @@ const ContextMixer& checked_frozen(const ContextMixer& mixer) {
 }
 
 std::unique_ptr<WindowCoder> make_windows(const ContextMixer& mixer, unsigned window_bits) {
-    if (window_bits < arithmetic::kMinWindowBits || window_bits > arithmetic::kMaxWindowBits || window_bits % 8 != 0) {
+    if (window_bits < equal_info::kMinWindowBits || window_bits > equal_info::kMaxWindowBits || window_bits % 8 != 0) {
         raise(invalid_argument("window_bits is " + std::to_string(window_bits) + "; it must be a multiple of 8 from " +
-                               std::to_string(arithmetic::kMinWindowBits) + " to " +
-                               std::to_string(arithmetic::kMaxWindowBits) + " (below: a Codebook)"));
+                               std::to_string(equal_info::kMinWindowBits) + " to " +
+                               std::to_string(equal_info::kMaxWindowBits) + " (below: a Codebook)"));
     }
     return std::make_unique<WindowCoder>(checked_frozen(mixer), window_bits);
 }
@@ -48,12 +48,13 @@ void bind_windows(py::module_& m) {
     sub.def("encode_document", [](const ContextMixer& mixer, py::handle data) {
         checked_frozen(mixer);
         const TextView view(data);
-        return to_py_bytes(without_gil([&] { return encode_document(mixer, view.bytes()); }));
+        return to_py_bytes(without_gil([&] { return equal_info::encode_document(mixer, view.bytes()); }));
     });
     sub.def("decode_document", [](const ContextMixer& mixer, const py::bytes& message, size_t max_bytes) {
         checked_frozen(mixer);
         const Bytes bytes = bytes_of(message);
-        return to_arrays(value_or_raise(without_gil([&] { return decode_document(mixer, bytes, max_bytes); })));
+        return to_arrays(
+            value_or_raise(without_gil([&] { return equal_info::decode_document(mixer, bytes, max_bytes); })));
     });
 }
 

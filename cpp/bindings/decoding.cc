@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fastcompress/bpe/decoder.h"
+#include "fastcompress/bpe/encode/decoder.h"
 #include "fastcompress/common/parallel.h"
 
 namespace fastcompress::bindings {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bind.h"
-#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/bpe/vocabulary/vocabulary.h"
 
 namespace fastcompress::bindings {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "fastcompress/bpe/token_buffer.h"
+#include "fastcompress/bpe/vocabulary/token_buffer.h"
 
 namespace fastcompress::bindings {
 

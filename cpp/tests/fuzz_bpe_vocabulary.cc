@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fastcompress/bpe/decoder.h"
-#include "fastcompress/bpe/text_encoder.h"
-#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/bpe/encode/decoder.h"
+#include "fastcompress/bpe/encode/text_encoder.h"
+#include "fastcompress/bpe/vocabulary/vocabulary.h"
 #include "fastcompress/common/sha256.h"
 
 using namespace fastcompress;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fastcompress/arithmetic/codebook.h"
-#include "fastcompress/arithmetic/codebook_encoder.h"
+#include "fastcompress/equal_info/codebook.h"
+#include "fastcompress/equal_info/codebook_encoder.h"
 
-namespace fastcompress::arithmetic {
+namespace fastcompress::equal_info {
 namespace {
 
 void expect(bool holds) {
@@ -36,18 +36,18 @@ void test_file(Bytes file, Bytes text) {
 }
 
 }  // namespace
-}  // namespace fastcompress::arithmetic
+}  // namespace fastcompress::equal_info
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace fastcompress;
-    using arithmetic::Codebook;
+    using equal_info::Codebook;
     const Bytes input(data, size);
-    arithmetic::test_file(input, input);
+    equal_info::test_file(input, input);
 
     std::vector<uint8_t> sealed(data, data + size);
     const Sha256Digest digest = sha256(sealed);
     sealed.insert(sealed.end(), digest.begin(), digest.end());
-    arithmetic::test_file(sealed, input);
+    equal_info::test_file(sealed, input);
 
     // A codebook that is one: a walk in a trie, from byte to byte, until there are enough nodes.
     std::vector<std::string> strings;
@@ -56,6 +56,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         const std::string longer = strings[data[i] % strings.size()] + static_cast<char>(data[size - 1 - i]);
         if (std::ranges::find(strings, longer) == strings.end()) strings.push_back(longer);
     }
-    if (const auto book = Codebook::from_strings(9, "", strings); book.ok()) arithmetic::test_text(*book, input);
+    if (const auto book = Codebook::from_strings(9, "", strings); book.ok()) equal_info::test_text(*book, input);
     return 0;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fastcompress/arithmetic/context_mixer.h"
 #include "fastcompress/common/sha256.h"
+#include "fastcompress/context_mixer/context_mixer.h"
 
 using namespace fastcompress;
-using arithmetic::ContextMixer;
+using context_mixer::ContextMixer;
 
 namespace {
 

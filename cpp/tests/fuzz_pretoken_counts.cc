@@ -1,7 +1,7 @@
 // Arbitrary bytes as a file of pretoken counts: refused or read, and what is read is written back as it was.
 #include <cstdlib>
 
-#include "fastcompress/bpe/counts_file.h"
+#include "fastcompress/bpe/train/counts_file.h"
 
 using namespace fastcompress;
 

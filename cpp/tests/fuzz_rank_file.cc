@@ -1,7 +1,7 @@
 // Any bytes as a rank file; what parses must be written as a file that parses to the same tokens.
 #include <cstdlib>
 
-#include "fastcompress/bpe/rank_file.h"
+#include "fastcompress/bpe/vocabulary/rank_file.h"
 
 using namespace fastcompress;
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "check.h"
-#include "fastcompress/bpe/batch_encoder.h"
-#include "fastcompress/bpe/decoder.h"
-#include "fastcompress/bpe/encoder.h"
-#include "fastcompress/bpe/pretoken_counts.h"
-#include "fastcompress/bpe/trainer.h"
-#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/bpe/encode/batch_encoder.h"
+#include "fastcompress/bpe/encode/decoder.h"
+#include "fastcompress/bpe/encode/encoder.h"
+#include "fastcompress/bpe/train/pretoken_counts.h"
+#include "fastcompress/bpe/train/trainer.h"
+#include "fastcompress/bpe/vocabulary/vocabulary.h"
 
 namespace fastcompress::bpe {
 namespace {
@@ -24,7 +24,7 @@ Vocabulary train(std::span<const std::string> texts, Pattern pattern, size_t num
     settings.vocab_size = 256 + num_merges + 1;
     settings.special_tokens = {"<|end|>"};
     const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(std::move(settings)));
-    counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(!trainer->add(entry.pretoken, entry.count)); });
+    counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(trainer->add(entry.pretoken, entry.count).ok()); });
     return std::move(*Vocabulary::make(std::move(*trainer->train([](size_t, size_t) {}))));
 }
 
@@ -151,13 +151,13 @@ void test_batches() {
     std::mt19937 random(2);
     const std::vector<std::string> texts = random_texts(random, 3000, 400);  // enough for several threads
     const Vocabulary vocabulary = train(texts, Pattern::kCl100k, 100);
-    std::vector<StoredText> bytes;
+    std::vector<unicode::StoredText> bytes;
     for (const std::string& text : texts) bytes.emplace_back(as_bytes(text));
     EncoderPool pool(vocabulary);
     std::string long_text;  // which is cut
     for (const std::string& text : texts) long_text += text;
-    bytes.insert(bytes.begin() + 7, StoredText(as_bytes(long_text)));
-    bytes.insert(bytes.begin() + 7, StoredText());
+    bytes.insert(bytes.begin() + 7, unicode::StoredText(as_bytes(long_text)));
+    bytes.insert(bytes.begin() + 7, unicode::StoredText());
     TextMethod method{[](Encoder& encoder, std::span<const Bytes> parts, TokenBuffer& out, uint64_t* ends) {
         encoder.encode(parts, out, ends);
     }};

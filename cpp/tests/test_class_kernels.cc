@@ -119,7 +119,7 @@ void test_east_asian_letters() {
             const uint64_t found = named.kernels.find_east_asian(bytes.data());
             CHECK(found == 0 || found == uint64_t{1} << offset);
             if (found == 0) continue;
-            CHECK(class_of(code_point) & kLetter);
+            CHECK(unicode::class_of(code_point) & kLetter);
             ++num_found;
         }
         CHECK(num_found > 30000);

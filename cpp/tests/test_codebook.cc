@@ -4,11 +4,11 @@
 #include <set>
 
 #include "check.h"
-#include "fastcompress/arithmetic/codebook.h"
-#include "fastcompress/arithmetic/codebook_encoder.h"
-#include "fastcompress/arithmetic/codebook_trainer.h"
+#include "fastcompress/equal_info/codebook.h"
+#include "fastcompress/equal_info/codebook_encoder.h"
+#include "fastcompress/equal_info/codebook_trainer.h"
 
-namespace fastcompress::arithmetic {
+namespace fastcompress::equal_info {
 namespace {
 
 using Strings = std::set<std::string>;
@@ -228,10 +228,10 @@ void test_training() {
 }
 
 }  // namespace
-}  // namespace fastcompress::arithmetic
+}  // namespace fastcompress::equal_info
 
 int main() {
-    using namespace fastcompress::arithmetic;
+    using namespace fastcompress::equal_info;
     test_every_short_text();
     test_legality();
     test_long_texts();

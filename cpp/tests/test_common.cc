@@ -13,8 +13,8 @@
 #include "fastcompress/common/large_blocks.h"
 #include "fastcompress/common/parallel.h"
 #include "fastcompress/common/sha256.h"
-#include "fastcompress/common/utf8.h"
-#include "fastcompress/common/utf8_encode.h"
+#include "fastcompress/unicode/utf8.h"
+#include "fastcompress/unicode/utf8_encode.h"
 
 namespace fastcompress {
 namespace {
@@ -54,27 +54,27 @@ std::string utf8_of(uint32_t c) {
     return {byte(0xf0 | c >> 18), byte(0x80 | (c >> 12 & 63)), byte(0x80 | (c >> 6 & 63)), byte(0x80 | (c & 63))};
 }
 
-DecodedCodePoint decode(const std::string& text) {
-    return decode_utf8(as_bytes(text).data(), 0, text.size());
+unicode::DecodedCodePoint decode(const std::string& text) {
+    return unicode::decode_utf8(as_bytes(text).data(), 0, text.size());
 }
 
 void test_utf8() {
     for (uint32_t c = 0; c < 0x110000; ++c) {
         const std::string text = utf8_of(c);
-        const DecodedCodePoint decoded = decode(text);
+        const unicode::DecodedCodePoint decoded = decode(text);
         const bool is_surrogate = c >= 0xd800 && c < 0xe000;
-        if (decoded.value != (is_surrogate ? kInvalidCodePoint : c) ||
+        if (decoded.value != (is_surrogate ? unicode::kInvalidCodePoint : c) ||
             decoded.length != (is_surrogate ? 1 : text.size())) {
             CHECK_EQ(decoded.value, c);
         }
         for (size_t cut = 1; cut < text.size(); ++cut) {  // truncated
-            if (decode(text.substr(0, cut)).value != kInvalidCodePoint) CHECK_EQ(cut, text.size());
+            if (decode(text.substr(0, cut)).value != unicode::kInvalidCodePoint) CHECK_EQ(cut, text.size());
         }
     }
-    CHECK_EQ(decode("\xc0\x80").value, kInvalidCodePoint);          // overlong NUL
-    CHECK_EQ(decode("\xe0\x80\x80").value, kInvalidCodePoint);      // overlong
-    CHECK_EQ(decode("\xf0\x80\x80\x80").value, kInvalidCodePoint);  // overlong
-    CHECK_EQ(decode("\xf4\x90\x80\x80").value, kInvalidCodePoint);  // past U+10FFFF
+    CHECK_EQ(decode("\xc0\x80").value, unicode::kInvalidCodePoint);          // overlong NUL
+    CHECK_EQ(decode("\xe0\x80\x80").value, unicode::kInvalidCodePoint);      // overlong
+    CHECK_EQ(decode("\xf0\x80\x80\x80").value, unicode::kInvalidCodePoint);  // overlong
+    CHECK_EQ(decode("\xf4\x90\x80\x80").value, unicode::kInvalidCodePoint);  // past U+10FFFF
     for (int lead = 0xf5; lead <= 0xff; ++lead) {
         CHECK_EQ(decode(std::string(1, static_cast<char>(lead)) + "\x80\x80\x80").length, 1u);
     }
@@ -89,7 +89,7 @@ template <class Char>
 void check_encoding(const std::vector<Char>& chars, const std::string& expected) {
     const size_t most_bytes = sizeof(Char) == 1 ? 2 : sizeof(Char) == 2 ? 3 : 4;
     std::vector<uint8_t> out(most_bytes * chars.size() + 16);  // allocated to the byte
-    const size_t size = encode_utf8(chars.data(), chars.size(), out.data());
+    const size_t size = unicode::encode_utf8(chars.data(), chars.size(), out.data());
     CHECK_EQ(as_chars(Bytes(out).first(size)), expected);
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "check.h"
-#include "fastcompress/bpe/decoder.h"
-#include "fastcompress/bpe/dropout.h"
-#include "fastcompress/bpe/pretoken_counts.h"
-#include "fastcompress/bpe/trainer.h"
+#include "fastcompress/bpe/encode/decoder.h"
+#include "fastcompress/bpe/encode/dropout.h"
+#include "fastcompress/bpe/train/pretoken_counts.h"
+#include "fastcompress/bpe/train/trainer.h"
 
 namespace fastcompress::bpe {
 namespace {
@@ -18,7 +18,7 @@ Vocabulary train(const std::string& text) {
     settings.pattern = pretokenizer::Pattern::kGpt2;
     settings.vocab_size = 456;
     const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(std::move(settings)));
-    counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(!trainer->add(entry.pretoken, entry.count)); });
+    counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(trainer->add(entry.pretoken, entry.count).ok()); });
     return std::move(*Vocabulary::make(std::move(*trainer->train([](size_t, size_t) {}))));
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "check.h"
-#include "fastcompress/bpe/encoder.h"
-#include "fastcompress/bpe/pretoken_counts.h"
-#include "fastcompress/bpe/trainer.h"
-#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/bpe/encode/encoder.h"
+#include "fastcompress/bpe/train/pretoken_counts.h"
+#include "fastcompress/bpe/train/trainer.h"
+#include "fastcompress/bpe/vocabulary/vocabulary.h"
 
 namespace fastcompress::bpe {
 namespace {
@@ -161,7 +161,8 @@ void test_learned_merges() {
         settings.pattern = Pattern::kNone;
         settings.vocab_size = 256 + 300;
         const std::unique_ptr<Trainer> trainer = std::move(*Trainer::make(std::move(settings)));
-        counts.for_each([&](const PretokenCounts::Entry& entry) { CHECK(!trainer->add(entry.pretoken, entry.count)); });
+        counts.for_each(
+            [&](const PretokenCounts::Entry& entry) { CHECK(trainer->add(entry.pretoken, entry.count).ok()); });
         VocabularySpec spec = std::move(*trainer->train([](size_t, size_t) {}));
         const Vocabulary vocabulary = std::move(*Vocabulary::make(spec));
         check_random_texts(vocabulary, random, alphabet, 40);

@@ -188,12 +188,12 @@ void test_bad_tokens() {
 }
 
 void test_params() {
-    CHECK(!check(Params{}).has_value());
-    CHECK(check(Params{.window = 0}).has_value());
-    CHECK(check(Params{.min_length = 0}).has_value());
-    CHECK(check(Params{.min_length = 65}).has_value());
-    CHECK(check(Params{.max_length = 3}).has_value());
-    CHECK(check(Params{.depth = 0}).has_value());
+    CHECK(check(Params{}).ok());
+    CHECK(!check(Params{.window = 0}).ok());
+    CHECK(!check(Params{.min_length = 0}).ok());
+    CHECK(!check(Params{.min_length = 65}).ok());
+    CHECK(!check(Params{.max_length = 3}).ok());
+    CHECK(!check(Params{.depth = 0}).ok());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.h"
-#include "fastcompress/bpe/pretoken_cache.h"
+#include "fastcompress/bpe/encode/pretoken_cache.h"
 
 namespace fastcompress::bpe {
 namespace {

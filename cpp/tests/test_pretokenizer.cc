@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "check.h"
-#include "fastcompress/bpe/encoder.h"
-#include "fastcompress/bpe/vocabulary.h"
+#include "fastcompress/bpe/encode/encoder.h"
+#include "fastcompress/bpe/vocabulary/vocabulary.h"
 #include "fastcompress/pretokenizer/pretokenizer.h"
 #include "scan_plainly.h"
 

@@ -1,12 +1,12 @@
 // Rank files read and written, and decoding. (The Python tests compare the reader with one in Python, and ids with
 // tiktoken's.)
-#include "fastcompress/bpe/rank_file.h"
+#include "fastcompress/bpe/vocabulary/rank_file.h"
 
 #include <algorithm>
 
 #include "check.h"
-#include "fastcompress/bpe/decoder.h"
-#include "fastcompress/bpe/encoder.h"
+#include "fastcompress/bpe/encode/decoder.h"
+#include "fastcompress/bpe/encode/encoder.h"
 
 namespace fastcompress::bpe {
 namespace {
@@ -38,7 +38,7 @@ void test_round_trip() {
     CHECK(file.ok());
     Result<std::vector<std::string>> read = parse_rank_file(as_bytes(*file));
     CHECK(read.ok() && *read == tokens);
-    CHECK(!find_repeated_token(as_bytes(*file)));
+    CHECK(find_repeated_token(as_bytes(*file)).ok());
     for (size_t size = 0; size < file->size(); size += 7) {  // truncated: fewer tokens or an error, nothing else
         read = parse_rank_file(as_bytes(*file).first(size));
         if (read.ok()) CHECK(std::ranges::equal(*read, std::span(tokens).first(read->size())));
@@ -60,8 +60,8 @@ void test_refused_files() {
     CHECK(message("YQ== " + std::to_string(kMaxVocabularySize)).starts_with("line 1: the token is empty or"));
     const std::string greatest = std::to_string(kMaxVocabularySize - 1);
     CHECK(message("YQ== " + greatest).starts_with("line 1: rank " + greatest + " in so short a file"));
-    const std::optional<Status> repeated = find_repeated_token(as_bytes("YQ== 0\nYg== 1\n\nYQ== 2\n"));
-    CHECK(repeated && repeated->message.starts_with("line 4: the token of rank 2"));
+    const Status repeated = find_repeated_token(as_bytes("YQ== 0\nYg== 1\n\nYQ== 2\n"));
+    CHECK(!repeated.ok() && repeated.message.starts_with("line 4: the token of rank 2"));
 }
 
 void test_decoding() {

@@ -7,14 +7,16 @@
 #include "check.h"
 #include "fastcompress/archive/container.h"
 #include "fastcompress/arithmetic/bulk_coder.h"
-#include "fastcompress/arithmetic/codebook.h"
-#include "fastcompress/arithmetic/codebook_encoder.h"
-#include "fastcompress/arithmetic/codebook_trainer.h"
-#include "fastcompress/arithmetic/windows.h"
 #include "fastcompress/common/sha256.h"
+#include "fastcompress/equal_info/codebook.h"
+#include "fastcompress/equal_info/codebook_encoder.h"
+#include "fastcompress/equal_info/codebook_trainer.h"
+#include "fastcompress/equal_info/windows.h"
 
 using namespace fastcompress;
 using namespace fastcompress::arithmetic;
+using namespace fastcompress::context_mixer;
+using namespace fastcompress::equal_info;
 
 namespace {
 
@@ -56,7 +58,7 @@ std::string hash_of_range_coder(Bytes data) {
     std::vector<float> weights(256);
     for (size_t i = 0; i < weights.size(); ++i) weights[i] = 1.0f / static_cast<float>(3 + i * i % 71);
     Quantizer quantizer(256, 16);
-    CHECK(!quantizer.set_row(weights.data()));
+    CHECK(quantizer.set_row(weights.data()).ok());
     std::vector<uint32_t> table(257);
     quantizer.cumulative(table.data());
     RangeEncoder encoder;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "check.h"
-#include "fastcompress/bpe/text_encoder.h"
-#include "fastcompress/pretokenizer/nfc.h"
+#include "fastcompress/bpe/encode/text_encoder.h"
+#include "fastcompress/unicode/nfc.h"
 
 namespace fastcompress::bpe {
 namespace {
@@ -138,7 +138,7 @@ void test_files() {
 
 std::string nfc(std::string_view text) {
     std::vector<uint8_t> out;
-    return pretokenizer::normalize_nfc(as_bytes(text), out) ? std::string(as_chars(Bytes(out))) : std::string(text);
+    return unicode::normalize_nfc(as_bytes(text), out) ? std::string(as_chars(Bytes(out))) : std::string(text);
 }
 
 void test_nfc() {
@@ -170,7 +170,7 @@ void test_nfc() {
         }
         const std::string normal = nfc(text);
         CHECK(nfc(normal) == normal);
-        CHECK(normal.size() <= text.size() * pretokenizer::kMaxNfcExpansion);
+        CHECK(normal.size() <= text.size() * unicode::kMaxNfcExpansion);
     }
     std::string marks = "a";
     for (int i = 0; i < 200000; ++i) marks += i % 2 ? "\xcc\x81" : "\xcc\xa3";  // not quadratic

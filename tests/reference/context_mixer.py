@@ -1,6 +1,6 @@
-"""The context mixer as MODELS.md defines it, in plain Python: short, obvious, and a thousand times too slow.
+"""The context mixer as context_mixer/FORMAT.md defines it, in plain Python: short, obvious, and a thousand times too slow.
 
-Integers only. Names are those of MODELS.md. Nothing here is shared with the package.
+Integers only. Names are those of context_mixer/FORMAT.md. Nothing here is shared with the package.
 """
 
 from __future__ import annotations

@@ -10,9 +10,7 @@ namespace {
 class LzCoder final : public BlockCoder {
   public:
     std::vector<uint8_t> encode(Bytes block, unsigned level) const override { return lz_encode(block, level); }
-    std::optional<Status> decode(Bytes coded, unsigned, std::span<uint8_t> out) const override {
-        return lz_decode(coded, out);
-    }
+    Status decode(Bytes coded, unsigned, std::span<uint8_t> out) const override { return lz_decode(coded, out); }
     std::string_view name() const override { return "lz"; }
     unsigned max_level() const override { return kMaxLzLevel; }
     unsigned default_level() const override { return 8; }
@@ -24,7 +22,7 @@ class LzCoder final : public BlockCoder {
 class CmCoder final : public BlockCoder {
   public:
     std::vector<uint8_t> encode(Bytes block, unsigned level) const override { return cm_encode(block, level); }
-    std::optional<Status> decode(Bytes coded, unsigned level, std::span<uint8_t> out) const override {
+    Status decode(Bytes coded, unsigned level, std::span<uint8_t> out) const override {
         return cm_decode(coded, level, out);
     }
     std::string_view name() const override { return "cm"; }

@@ -28,7 +28,7 @@ class BlockCoder {
     virtual std::vector<uint8_t> encode(Bytes block, unsigned level) const = 0;
     // Writes the out.size() bytes of a block coded at `level`, or says what is wrong with it. For any bytes: O(coded +
     // out), no memory but the models'. The container checks what comes out.
-    virtual std::optional<Status> decode(Bytes coded, unsigned level, std::span<uint8_t> out) const = 0;
+    virtual Status decode(Bytes coded, unsigned level, std::span<uint8_t> out) const = 0;
 
     virtual std::string_view name() const = 0;
     // Levels go from 1 to max_level().

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 
-#include "fastcompress/arithmetic/context_mixer.h"
+#include "fastcompress/context_mixer/context_mixer.h"
 
 namespace fastcompress::archive {
 namespace {
 
-using arithmetic::ContextMixer;
-using arithmetic::MixerParams;
+using context_mixer::ContextMixer;
+using context_mixer::MixerParams;
 
 // A byte takes up to 18 histories of 16 bytes, so that a table of 256 bytes a byte is hardly ever full, and a small
 // block needs no large one.
@@ -35,7 +35,7 @@ std::vector<uint8_t> cm_encode(Bytes block, unsigned level) {
     return encoder.finish();
 }
 
-std::optional<Status> cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out) {
+Status cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out) {
     arithmetic::RangeDecoder decoder(coded);
     ContextMixer mixer(params_of(out.size(), level));
     return mixer.decode(decoder, out);

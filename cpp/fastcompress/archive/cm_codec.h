@@ -18,6 +18,6 @@ inline constexpr unsigned kMaxCmLevel = 9;
 std::vector<uint8_t> cm_encode(Bytes block, unsigned level);
 
 // Writes a block of exactly out.size() bytes, or says what is wrong. O(out), whatever the bytes.
-std::optional<Status> cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out);
+Status cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out);
 
 }  // namespace fastcompress::archive

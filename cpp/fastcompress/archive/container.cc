@@ -218,7 +218,7 @@ ArchiveReader::ArchiveReader(uint64_t max_output, size_t num_threads)
 Result<std::vector<uint8_t>> ArchiveReader::append(Bytes bytes) {
     waiting_.insert(waiting_.end(), bytes.begin(), bytes.end());
     std::vector<uint8_t> out;
-    if (auto error = read(out)) return *error;
+    if (Status status = read(out); !status.ok()) return status;
     if (pending_.empty() && num_read_ > 0) {
         waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(num_read_));
         num_read_ = 0;
@@ -226,13 +226,13 @@ Result<std::vector<uint8_t>> ArchiveReader::append(Bytes bytes) {
     return out;
 }
 
-std::optional<Status> ArchiveReader::read(std::vector<uint8_t>& out) {
+Status ArchiveReader::read(std::vector<uint8_t>& out) {
     if (!header_) {
         // Foreign bytes are refused at once.
-        if (waiting_.empty()) return std::nullopt;
+        if (waiting_.empty()) return {};
         auto header = read_header(waiting_);
         const bool may_be = std::equal(kMagic, kMagic + std::min(waiting_.size(), sizeof kMagic), waiting_.begin());
-        if (waiting_.size() < kHeaderBytes && may_be) return std::nullopt;
+        if (waiting_.size() < kHeaderBytes && may_be) return {};
         if (!header.ok()) return header.status();
         coder_ = block_coder(header->method);
         if (header->model_hash != coder_->model_hash()) {
@@ -253,21 +253,21 @@ std::optional<Status> ArchiveReader::read(std::vector<uint8_t>& out) {
             return malformed("fcz archive with bytes after its end; archives are not joined: decompress each alone");
         }
         if (record[0] == kEnd) {
-            if (record.size() < kEndRecord) return std::nullopt;
-            if (auto error = decode_pending(out)) return error;
-            if (auto error = read_end(record.first(kEndRecord))) return error;
+            if (record.size() < kEndRecord) return {};
+            if (Status status = decode_pending(out); !status.ok()) return status;
+            if (Status status = read_end(record.first(kEndRecord)); !status.ok()) return status;
             num_read_ += kEndRecord;
             continue;
         }
         const auto size = read_block(record);
-        if (!size) return std::nullopt;
+        if (!size) return {};
         if (!size->ok()) return size->status();
         num_read_ += **size;
         if (pending_.size() == num_threads_) {
-            if (auto error = decode_pending(out)) return error;
+            if (Status status = decode_pending(out); !status.ok()) return status;
         }
     }
-    return std::nullopt;
+    return {};
 }
 
 std::optional<Result<size_t>> ArchiveReader::read_block(Bytes record) {
@@ -303,7 +303,7 @@ std::optional<Result<size_t>> ArchiveReader::read_block(Bytes record) {
     return kBlockHead + block.coded_bytes;
 }
 
-std::optional<Status> ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
+Status ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
     const size_t begin = out.size();
     size_t size = begin;
     for (const Block& block : pending_) size += block.num_bytes;
@@ -313,18 +313,18 @@ std::optional<Status> ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
         places.emplace_back(next, block.num_bytes);
         next += block.num_bytes;
     }
-    std::vector<std::optional<Status>> errors(pending_.size());
-    const auto decode = [&](size_t i) -> std::optional<Status> {
+    std::vector<Status> errors(pending_.size());
+    const auto decode = [&](size_t i) -> Status {
         const Block& block = pending_[i];
         const Bytes coded = Bytes(waiting_).subspan(block.coded_begin, block.coded_bytes);
         const std::string name = "block " + number(num_blocks_ - pending_.size() + i) + " ";
         if (block.is_stored) {
             std::ranges::copy(coded, places[i].begin());
-        } else if (auto error = coder_->decode(coded, header_->level, places[i])) {
-            return damaged(name + "cannot be decoded (" + error->message + ")");
+        } else if (Status status = coder_->decode(coded, header_->level, places[i]); !status.ok()) {
+            return damaged(name + "cannot be decoded (" + status.message + ")");
         }
         if (xxh64(places[i], block.seed) != block.checksum) return damaged(name + "has a wrong checksum");
-        return std::nullopt;
+        return {};
     };
     const auto weight = [&](size_t i) { return pending_[i].num_bytes; };
     parallel_parts(pending_.size(), num_threads_, weight, [&](size_t, size_t first, size_t last) {
@@ -332,12 +332,12 @@ std::optional<Status> ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
     });
     pending_.clear();
     for (const auto& error : errors) {
-        if (error) return error;
+        if (!error.ok()) return error;
     }
-    return std::nullopt;
+    return {};
 }
 
-std::optional<Status> ArchiveReader::read_end(Bytes record) {
+Status ArchiveReader::read_end(Bytes record) {
     ByteReader in(record.subspan(1));
     const uint64_t num_blocks = get_u64(in);
     const uint64_t num_bytes = get_u64(in);
@@ -349,11 +349,11 @@ std::optional<Status> ArchiveReader::read_end(Bytes record) {
         return damaged("its end does not fit the size in the header");
     }
     has_ended_ = true;
-    return std::nullopt;
+    return {};
 }
 
-std::optional<Status> ArchiveReader::finish() const {
-    if (has_ended_) return std::nullopt;
+Status ArchiveReader::finish() const {
+    if (has_ended_) return {};
     if (!header_)
         return waiting_.empty() ? malformed("not an fcz archive: it is empty") : read_header(waiting_).status();
     return malformed("fcz archive that ends within block " + number(num_blocks_) +
@@ -377,7 +377,7 @@ Result<std::vector<uint8_t>> decompress(Bytes archive, uint64_t max_output, size
     ArchiveReader reader(max_output, num_threads);
     auto out = reader.append(archive);
     if (!out.ok()) return out.status();
-    if (auto error = reader.finish()) return *error;
+    if (Status status = reader.finish(); !status.ok()) return status;
     return out;
 }
 

@@ -73,7 +73,7 @@ class ArchiveReader {
     // max_output bytes. O(bytes + what comes out), and no more memory than that and a block a thread.
     Result<std::vector<uint8_t>> append(Bytes bytes);
     // Malformed: the archive does not end here.
-    std::optional<Status> finish() const;
+    Status finish() const;
     // Once it has been read.
     const std::optional<Header>& header() const { return header_; }
 
@@ -86,11 +86,11 @@ class ArchiveReader {
         uint64_t checksum;
         uint64_t seed;  // of the bytes' checksum: it stands for all else that the checksum is of
     };
-    std::optional<Status> read(std::vector<uint8_t>& out);
+    Status read(std::vector<uint8_t>& out);
     // nullopt: the record is not complete yet.
     std::optional<Result<size_t>> read_block(Bytes record);
-    std::optional<Status> read_end(Bytes record);
-    std::optional<Status> decode_pending(std::vector<uint8_t>& out);
+    Status read_end(Bytes record);
+    Status decode_pending(std::vector<uint8_t>& out);
 
     uint64_t max_output_;
     size_t num_threads_;

@@ -21,6 +21,6 @@ std::vector<uint8_t> lz_encode_sequences(Bytes block, const std::vector<Sequence
 
 // Writes a block of exactly out.size() bytes, or says what is wrong. O(coded + out), whatever the bytes; 4 MiB of
 // models.
-std::optional<Status> lz_decode(Bytes coded, std::span<uint8_t> out);
+Status lz_decode(Bytes coded, std::span<uint8_t> out);
 
 }  // namespace fastcompress::archive

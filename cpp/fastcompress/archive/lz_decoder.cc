@@ -168,13 +168,13 @@ bool SequenceDecoder::decode(std::span<uint8_t> block) {
 
 }  // namespace
 
-std::optional<Status> lz_decode(Bytes coded, std::span<uint8_t> out) {
+Status lz_decode(Bytes coded, std::span<uint8_t> out) {
     const std::optional<Streams> streams = split(coded);
     if (!streams) return malformed("the sizes of its streams do not fit");
     const auto decoder = std::make_unique<SequenceDecoder>(*streams, out.size());
     if (!decoder->decode(out)) return malformed("a match or run leaves the block");
     if (!decoder->ok()) return malformed("its streams end too early");
-    return std::nullopt;
+    return {};
 }
 
 }  // namespace fastcompress::archive

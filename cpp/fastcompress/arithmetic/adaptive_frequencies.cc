@@ -17,7 +17,7 @@ unsigned precision_for(uint32_t num_symbols) {
 
 }  // namespace
 
-std::optional<Status> check(const FrequencyParams& params) {
+Status check(const FrequencyParams& params) {
     if (params.num_symbols < 1 || params.num_symbols > kMaxSymbols) {
         return invalid_argument("an alphabet of " + std::to_string(params.num_symbols) +
                                 " symbols; it must have 1 to " + std::to_string(kMaxSymbols));
@@ -35,7 +35,7 @@ std::optional<Status> check(const FrequencyParams& params) {
                                 std::to_string(params.increment) + " it must be " + std::to_string(least) + " to " +
                                 std::to_string(greatest));
     }
-    return std::nullopt;
+    return {};
 }
 
 AdaptiveFrequencies::AdaptiveFrequencies(const FrequencyParams& params)
@@ -115,7 +115,7 @@ void AdaptiveFrequencies::encode(std::span<const uint32_t> symbols, RangeEncoder
     }
 }
 
-std::optional<Status> AdaptiveFrequencies::decode(RangeDecoder& decoder, std::span<uint32_t> symbols) {
+Status AdaptiveFrequencies::decode(RangeDecoder& decoder, std::span<uint32_t> symbols) {
     for (size_t i = 0; i < symbols.size(); ++i) {
         const uint32_t symbol = symbol_at(decoder.peek(precision_));
         const Interval part = interval(symbol);
@@ -125,7 +125,7 @@ std::optional<Status> AdaptiveFrequencies::decode(RangeDecoder& decoder, std::sp
         if (i % kSymbolsBetweenChecks == 0 && !decoder.ok()) break;
     }
     if (!decoder.ok()) return malformed("a message that no adaptive model wrote: it ends too early or is damaged");
-    return std::nullopt;
+    return {};
 }
 
 }  // namespace fastcompress::arithmetic

@@ -3,7 +3,7 @@
 //
 // Counts are at least 1. A symbol that comes gets `increment` more; when their sum passes `limit`, every count is
 // halved, rounded up. The coder wants frequencies that sum to 2^precision: a count interval [a, b) of T in all is given
-// [floor(a 2^P / T), floor(b 2^P / T)), which is not empty because T <= 2^P (MODELS.md).
+// [floor(a 2^P / T), floor(b 2^P / T)), which is not empty because T <= 2^P (context_mixer/FORMAT.md).
 //
 // The sums of counts are a Fenwick tree (P. Fenwick, "A new data structure for cumulative frequency tables", 1994):
 // O(log V) a symbol, and O(V) now and then for halving, which is O(V increment / limit) a symbol.
@@ -25,7 +25,7 @@ struct FrequencyParams {
     uint32_t limit = 0;       // of the sum: 2 num_symbols + 2 increment to 2^24; 0: the precision's
     bool operator==(const FrequencyParams&) const = default;
 };
-std::optional<Status> check(const FrequencyParams& params);
+Status check(const FrequencyParams& params);
 
 class AdaptiveFrequencies {
   public:
@@ -50,7 +50,7 @@ class AdaptiveFrequencies {
 
     // Codes symbols < num_symbols(), learning from each.
     void encode(std::span<const uint32_t> symbols, RangeEncoder& encoder);
-    std::optional<Status> decode(RangeDecoder& decoder, std::span<uint32_t> symbols);
+    Status decode(RangeDecoder& decoder, std::span<uint32_t> symbols);
 
   private:
     uint32_t scaled(uint64_t sum) const { return static_cast<uint32_t>((sum << precision_) / total_); }

@@ -185,7 +185,7 @@ unsigned default_precision(size_t num_symbols) {
     return std::min(std::max(16u, bits + 8), kMaxPrecision);
 }
 
-std::optional<Status> check_table_size(size_t num_symbols, unsigned precision) {
+Status check_table_size(size_t num_symbols, unsigned precision) {
     if (num_symbols == 0 || num_symbols > kMaxSymbols) {
         return invalid_argument("an alphabet of " + std::to_string(num_symbols) + " symbols; it must have 1 to " +
                                 std::to_string(kMaxSymbols));
@@ -199,7 +199,7 @@ std::optional<Status> check_table_size(size_t num_symbols, unsigned precision) {
                                 std::to_string(precision) + "; raise precision (at most " +
                                 std::to_string(kMaxPrecision) + ")");
     }
-    return std::nullopt;
+    return {};
 }
 
 Result<unsigned> check_cumulative(std::span<const uint32_t> cumulative) {
@@ -230,7 +230,7 @@ Quantizer::Quantizer(size_t num_symbols, unsigned precision)
       sums_((num_symbols + kBlock - 1) / kBlock) {}
 
 template <class Weight>
-std::optional<Status> Quantizer::set_row(const Weight* weights) {
+Status Quantizer::set_row(const Weight* weights) {
     Extent<Weight> extent = fast_extent(weights, num_symbols_);
     int exponent;  // the greatest weight is in [2^exponent, 2^(exponent + 1))
     if constexpr (std::floating_point<Weight>) {
@@ -246,22 +246,22 @@ std::optional<Status> Quantizer::set_row(const Weight* weights) {
         // What counts is not subnormal, unless the greatest is nearly so.
         if (exponent < std::numeric_limits<Weight>::min_exponent + kMaxScaledBits) {
             scale_by_bits(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
-            return std::nullopt;
+            return {};
         }
     } else {
         if (extent.joined < 0 || extent.greatest == 0) return bad_weights(weights, num_symbols_);
         exponent = static_cast<int>(std::bit_width(static_cast<uint64_t>(extent.greatest))) - 1;
     }
     fast_scale(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
-    return std::nullopt;
+    return {};
 }
 
-template std::optional<Status> Quantizer::set_row(const float*);
-template std::optional<Status> Quantizer::set_row(const double*);
-template std::optional<Status> Quantizer::set_row(const int32_t*);
-template std::optional<Status> Quantizer::set_row(const int64_t*);
-template std::optional<Status> Quantizer::set_row(const uint32_t*);
-template std::optional<Status> Quantizer::set_row(const uint64_t*);
+template Status Quantizer::set_row(const float*);
+template Status Quantizer::set_row(const double*);
+template Status Quantizer::set_row(const int32_t*);
+template Status Quantizer::set_row(const int64_t*);
+template Status Quantizer::set_row(const uint32_t*);
+template Status Quantizer::set_row(const uint64_t*);
 
 void Quantizer::set_row_of_logits(const int32_t* logits) {
     const auto greatest = static_cast<uint32_t>(*std::max_element(logits, logits + num_symbols_));

@@ -34,7 +34,7 @@ inline constexpr size_t kMaxSymbols = size_t{1} << 23;
 unsigned default_precision(size_t num_symbols);
 
 // What is wrong with an alphabet size and a precision, if anything is.
-std::optional<Status> check_table_size(size_t num_symbols, unsigned precision);
+Status check_table_size(size_t num_symbols, unsigned precision);
 
 // Cumulative frequencies: 0 first, increasing, 2^P (P <= kMaxPrecision) last. The P, or what is wrong. O(V).
 Result<unsigned> check_cumulative(std::span<const uint32_t> cumulative);
@@ -51,7 +51,7 @@ class Quantizer {
     // Makes `weights` (num_symbols of them: floats, or unsigned or signed integers) the current row, or says what is
     // wrong with them: a NaN, infinite or negative one, or all zero. O(V).
     template <class Weight>
-    std::optional<Status> set_row(const Weight* weights);
+    Status set_row(const Weight* weights);
     // The same from logarithms to base 2 in units of 2^-16: weight 2^(l / 2^16). All rows are good.
     void set_row_of_logits(const int32_t* logits);
 

@@ -1,5 +1,8 @@
-// Status and Result: how the cores report bad input. No exceptions cross a core; the bindings turn a Status into a
-// typed Python error. A message names the thing and, where there is one, the remedy, in one line.
+// Status and Result: how the cores report bad input. The only exception that leaves a core is std::bad_alloc; the bindings
+// turn a Status into a typed Python error. A message names the thing and, where one exists, the remedy, in one line.
+//
+//   Status check(const Params& params);
+//   if (Status status = check(params); !status.ok()) return status;
 #pragma once
 
 #include <cassert>
@@ -10,6 +13,7 @@
 namespace fastcompress {
 
 enum class StatusCode {
+    kOk,
     kInvalidArgument,  // a setting is out of range or contradicts another
     kInvalidData,      // the data cannot serve: a corpus too small
     kUnknownToken,     // a token id that the vocabulary does not have
@@ -17,9 +21,11 @@ enum class StatusCode {
     kFile,             // a file cannot be written or read
 };
 
-struct Status {
-    StatusCode code;
+struct [[nodiscard]] Status {
+    StatusCode code = StatusCode::kOk;
     std::string message;
+
+    bool ok() const { return code == StatusCode::kOk; }
 };
 
 inline Status invalid_argument(std::string message) {
@@ -38,12 +44,12 @@ inline Status malformed(std::string message) {
     return {StatusCode::kMalformed, std::move(message)};
 }
 
-// Either a value or the Status that says why there is none.
+// A value, or the Status that says why it is missing.
 template <class T>
 class [[nodiscard]] Result {
   public:
     Result(T value) : state_(std::move(value)) {}
-    Result(Status status) : state_(std::move(status)) {}
+    Result(Status status) : state_(std::move(status)) { assert(!this->status().ok()); }
 
     bool ok() const { return std::holds_alternative<T>(state_); }
     const Status& status() const { return std::get<Status>(state_); }

@@ -87,7 +87,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         return malformed("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) + " " + what);
     };
     // A number of a bucket, 0 if the ids end before it is known.
-    const auto read = [&](uint32_t bucket, std::optional<Status>& problem) -> uint64_t {
+    const auto read = [&](uint32_t bucket, Status& problem) -> uint64_t {
         uint64_t number = 1;
         for (uint32_t left = bucket; left > 0;) {
             if (++i == ids.size()) return 0;
@@ -103,7 +103,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         return number;
     };
     for (; i < ids.size(); ++i) {
-        std::optional<Status> problem;
+        Status problem;
         if (ids[i] < kNumBytes) {
             decoded.tokens.push(Token::literal(static_cast<uint8_t>(ids[i])));
             decoded.byte_lengths[i] = 1;
@@ -111,7 +111,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         }
         if (ids[i] >= first_recent()) return bad("stands where a byte or a length belongs");
         const uint64_t length = read(ids[i] - first_length(), problem) + params_.min_length - 1;
-        if (problem) return *problem;
+        if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (length > params_.max_length) return bad("ends a length above max_length");
         if (++i == ids.size()) break;
@@ -119,7 +119,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         const bool is_recent = ids[i] < first_distance();
         const uint64_t distance =
             is_recent ? recent[ids[i] - first_recent()] : read(ids[i] - first_distance(), problem);
-        if (problem) return *problem;
+        if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (distance > params_.window) return bad("ends a distance above the window");
         decoded.tokens.push(Token::match(static_cast<uint32_t>(distance), static_cast<uint32_t>(length)));

@@ -21,7 +21,7 @@ uint32_t predicted_source(const History& history) {
 
 }  // namespace
 
-std::optional<Status> check(const LzpParams& params) {
+Status check(const LzpParams& params) {
     if (params.order == 0 || params.order > kMaxMinLength) {
         return invalid_argument("order is " + std::to_string(params.order) + "; it must be 1 to " +
                                 std::to_string(kMaxMinLength));
@@ -31,7 +31,7 @@ std::optional<Status> check(const LzpParams& params) {
         return invalid_argument("max_length is " + std::to_string(params.max_length) + "; it must be min_length, " +
                                 std::to_string(params.min_length) + ", to " + std::to_string(kMostLength));
     }
-    return std::nullopt;
+    return {};
 }
 
 std::vector<uint32_t> lzp_encode(Bytes text, const LzpParams& params) {

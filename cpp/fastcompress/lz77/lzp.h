@@ -17,7 +17,7 @@ struct LzpParams {
     uint32_t num_ids() const { return 256 + max_length - min_length + 1; }
 };
 
-std::optional<Status> check(const LzpParams& params);
+Status check(const LzpParams& params);
 
 // Ids: a byte, or 256 + length - min_length. The text has at most kMaxTextBytes bytes, the params are valid. O(n)
 // expected.

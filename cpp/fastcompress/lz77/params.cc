@@ -2,7 +2,7 @@
 
 namespace fastcompress::lz77 {
 
-std::optional<Status> check(const Params& params) {
+Status check(const Params& params) {
     const auto shown = [](uint32_t value) { return std::to_string(value); };
     if (params.window == 0) return invalid_argument("window is 0; it must be at least 1, or None");
     if (params.min_length == 0 || params.min_length > kMaxMinLength) {
@@ -17,7 +17,7 @@ std::optional<Status> check(const Params& params) {
     if (params.rule != ParseRule::kGreedy && params.rule != ParseRule::kLazy) {
         return invalid_argument("the parse must be 'greedy' or 'lazy'");
     }
-    return std::nullopt;
+    return {};
 }
 
 }  // namespace fastcompress::lz77

@@ -29,7 +29,7 @@ struct Params {
 };
 
 // What is wrong with the settings, if anything is.
-std::optional<Status> check(const Params& params);
+Status check(const Params& params);
 
 enum class TokenKind : uint8_t { kLiteral = 0, kMatch = 1 };
 

@@ -14,9 +14,11 @@
 #include <span>
 
 #include "fastcompress/common/bytes.h"
-#include "fastcompress/pretokenizer/char_class.h"
+#include "fastcompress/unicode/char_class.h"
 
 namespace fastcompress::pretokenizer {
+
+using namespace unicode;  // character classes, in every file of this folder
 
 // Letters, numbers, spaces and symbols divide all characters; the other classes are subsets of them.
 enum RunClass : uint8_t {

@@ -1,8 +1,8 @@
 // A text as the scanners read it: one character at a time, or one run of a class at a time.
 #pragma once
 
-#include "fastcompress/pretokenizer/char_class.h"
 #include "fastcompress/pretokenizer/class_bitmaps.h"
+#include "fastcompress/unicode/char_class.h"
 
 namespace fastcompress::pretokenizer {
 

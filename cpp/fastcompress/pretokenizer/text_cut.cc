@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "fastcompress/pretokenizer/char_class.h"
+#include "fastcompress/unicode/char_class.h"
 
 namespace fastcompress::pretokenizer {
+
+using namespace unicode;
 namespace {
 
 bool is_ascii_space(uint8_t byte) {

@@ -1,6 +1,6 @@
 """Integer models: the same predictions, and so the same messages, on every machine.
 
-`ContextMixer` predicts bytes from those before them; ``cpp/fastcompress/arithmetic/MODELS.md`` defines it as a frozen
+`ContextMixer` predicts bytes from those before them; ``cpp/fastcompress/context_mixer/FORMAT.md`` defines it as a frozen
 format.
 `AdaptiveFrequencies` counts symbols of any alphabet.
 

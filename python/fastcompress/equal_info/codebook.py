@@ -1,4 +1,4 @@
-"""Codebooks: the 2**bits - 1 strings that tokens stand for. cpp/fastcompress/arithmetic/CODEBOOK.md defines them."""
+"""Codebooks: the 2**bits - 1 strings that tokens stand for. cpp/fastcompress/equal_info/FORMAT.md defines them."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Codebook:
         legal, p(ids) = p(bytes).
 
         With a pattern a border may stand between two tokens, which allows everything. What is True here is forbidden
-        whatever the text before and after (see CODEBOOK.md): never a legal token, but not all that are not.
+        whatever the text before and after (see equal_info/FORMAT.md): never a legal token, but not all that are not.
         """
         scalar = np.ndim(ids) == 0
         checked = self._checked(np.atleast_1d(np.asarray(ids)))

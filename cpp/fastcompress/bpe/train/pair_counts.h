@@ -1,0 +1,80 @@
+// Exact counts of pairs of symbols, in an open-addressing table.
+#pragma once
+
+#include <cstdint>
+
+#include "fastcompress/bpe/vocabulary/token_buffer.h"
+#include "fastcompress/common/hash.h"
+#include "fastcompress/common/huge_array.h"
+
+namespace fastcompress::bpe {
+
+using Pair = uint64_t;  // left << 32 | right, so that pairs compare as (left, right)
+
+inline Pair make_pair(TokenId left, TokenId right) {
+    return uint64_t{left} << 32 | right;
+}
+inline TokenId left_of(Pair pair) {
+    return static_cast<TokenId>(pair >> 32);
+}
+inline TokenId right_of(Pair pair) {
+    return static_cast<TokenId>(pair);
+}
+
+class PairCounts {
+  public:
+    struct Slot {
+        uint64_t key;  // pair + 1; 0: empty
+        int64_t count;
+        uint32_t list;  // of the owner's; 0 at first
+        Pair pair() const { return key - 1; }
+    };
+
+    // Null if the pair is not there. A pointer is good until the next insert.
+    Slot* find(Pair pair) {
+        Slot& slot = slots_[place_of(pair)];
+        return slot.key == 0 ? nullptr : &slot;
+    }
+    // Added with count 0 if it is not there.
+    Slot& insert(Pair pair) {
+        size_t i = place_of(pair);
+        if (slots_[i].key == 0) {
+            if (num_used_ >= slots_.size() / 2) {
+                grow();
+                i = place_of(pair);
+            }
+            ++num_used_;
+            slots_[i].key = pair + 1;
+        }
+        return slots_[i];
+    }
+    size_t size() const { return num_used_; }
+    void clear() { *this = PairCounts(); }
+
+    template <class Visit>
+    void for_each(const Visit& visit) {
+        for (size_t i = 0; i < slots_.size(); ++i) {
+            if (slots_[i].key != 0) visit(slots_[i]);
+        }
+    }
+
+  private:
+    size_t place_of(Pair pair) const {
+        const size_t mask = slots_.size() - 1;
+        size_t i = mix64(pair) & mask;
+        while (slots_[i].key != 0 && slots_[i].key != pair + 1) i = (i + 1) & mask;
+        return i;
+    }
+    void grow() {
+        const HugeArray<Slot> old = std::move(slots_);
+        slots_ = HugeArray<Slot>(old.size() * 2);
+        for (size_t i = 0; i < old.size(); ++i) {
+            if (old[i].key != 0) slots_[place_of(old[i].pair())] = old[i];
+        }
+    }
+
+    HugeArray<Slot> slots_{size_t{1} << 12};
+    size_t num_used_ = 0;
+};
+
+}  // namespace fastcompress::bpe

@@ -1,0 +1,82 @@
+// A multiset of pretokens: how often each distinct one occurs. What BPE learns from.
+//
+// Tables add up: counting parts of a corpus apart and adding the tables gives the same as counting it whole. Of a
+// pretoken of up to 15 bytes, which nearly all are, the table holds the bytes themselves (ShortKey), so that counting one
+// is a single access to memory; and pretokens are looked up in batches whose slots were asked for before (as in the
+// encoder), so that these accesses overlap.
+#pragma once
+
+#include <vector>
+
+#include "fastcompress/bpe/vocabulary/short_key.h"
+#include "fastcompress/common/growing_array.h"
+#include "fastcompress/common/huge_array.h"
+#include "fastcompress/pretokenizer/pretokenizer.h"
+
+namespace fastcompress::bpe {
+
+class PretokenCounts {
+  public:
+    struct Entry {
+        Bytes pretoken;  // valid until the table changes
+        uint64_t count;
+    };
+
+    // Adds the pretokens of a text. O(text).
+    void add_text(Bytes text, pretokenizer::Pattern pattern);
+    // Adds `count` times one pretoken, which is not empty.
+    void add(Bytes pretoken, uint64_t count);
+    void add(const PretokenCounts& other);
+
+    size_t size() const { return num_short_ + long_entries_.size(); }  // distinct pretokens
+    size_t memory_bytes() const;
+    // Forgets everything and gives the memory back.
+    void clear() { *this = PretokenCounts(); }
+
+    // Calls visit(Entry) for each distinct pretoken, in no order that means anything.
+    template <class Visit>
+    void for_each(const Visit& visit) const {
+        for (uint32_t slot = 0; slot < short_slots_.size(); ++slot) {
+            if (short_slots_[slot].key.high != 0) visit(entry(slot));
+        }
+        for (size_t i = 0; i < long_entries_.size(); ++i) visit(entry(short_slots_.size() + i));
+    }
+    // All entries by pretoken, bytes compared as unsigned numbers.
+    std::vector<Entry> sorted() const;
+
+  private:
+    struct ShortSlot {
+        ShortKey key;  // key.high == 0: empty
+        uint64_t count;
+    };
+    struct LongEntry {
+        uint64_t hash;
+        size_t begin;  // into long_bytes_
+        size_t length;
+        uint64_t count;
+    };
+    // By number: the slots of the short table, then the long entries.
+    Entry entry(size_t number) const {
+        if (number < short_slots_.size()) {
+            const ShortSlot& slot = short_slots_[number];
+            return {{reinterpret_cast<const uint8_t*>(&slot.key), static_cast<size_t>(slot.key.high >> 56)},
+                    slot.count};
+        }
+        const LongEntry& found = long_entries_[number - short_slots_.size()];
+        return {{long_bytes_.data() + found.begin, found.length}, found.count};
+    }
+    void add_short(ShortKey key, uint64_t hash, uint64_t count);
+    void add_long(Bytes pretoken, uint64_t count);
+    void grow_short();
+    void grow_long();
+
+    HugeArray<ShortSlot> short_slots_{kFirstSlots};  // open addressing, a power of two of slots
+    size_t num_short_ = 0;
+    std::vector<LongEntry> long_entries_;
+    GrowingArray<uint8_t> long_bytes_;
+    std::vector<uint32_t> long_slots_;  // open addressing: number of the long entry + 1, or 0
+
+    static constexpr size_t kFirstSlots = 1024;
+};
+
+}  // namespace fastcompress::bpe

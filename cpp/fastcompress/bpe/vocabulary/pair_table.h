@@ -1,0 +1,104 @@
+// Which pairs of tokens merge, and in which order: a hash table of one word a pair, four words a bucket.
+//
+// Merging a pretoken asks this table twice a merge, at random places of megabytes; so what counts is how many cache
+// lines it takes, how soon the place is known, and that nothing has to be guessed. A slot is 8 bytes: the two ids, 21
+// bits each, and the rank plus one, 22 bits, so zero is an empty slot. At most half of the slots are used. A bucket is
+// half a cache line, and is compared as a whole; only if it is full, one in ten at most, the search may go on in the next
+// one. (Slot by slot, how many to look at was guessed wrong every other time.)
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "fastcompress/bpe/vocabulary/token_buffer.h"
+#include "fastcompress/common/hash.h"
+#include "fastcompress/common/huge_array.h"
+#include "fastcompress/common/prefetch.h"
+
+namespace fastcompress::bpe {
+
+// Ids and ranks are below this.
+inline constexpr size_t kMaxVocabularySize = size_t{1} << 21;
+inline constexpr uint32_t kNoRank = 0xffffffffu;
+
+class PairTable {
+  public:
+    // A pair and the bucket it belongs in, so that both are worked out once: to prefetch, and later to find.
+    struct Place {
+        uint64_t key;
+        size_t bucket;
+    };
+
+    explicit PairTable(size_t max_entries = 0)
+        : slots_(std::bit_ceil(std::max<size_t>(2 * kBucket, 2 * max_entries))),
+          bucket_mask_(slots_.size() / kBucket - 1),
+          shift_(64 - std::countr_zero(slots_.size() / kBucket)) {}
+
+    // Returns false if the pair is there already (the first entry stays).
+    bool insert(TokenId left, TokenId right, uint32_t rank) {
+        const Place place = place_of(left, right);
+        for (size_t bucket = place.bucket;; bucket = (bucket + 1) & bucket_mask_) {
+            for (size_t i = bucket * kBucket; i < (bucket + 1) * kBucket; ++i) {
+                if (slots_[i] == 0) {
+                    slots_[i] = place.key << kRankBits | (rank + 1);
+                    return true;
+                }
+                if (slots_[i] >> kRankBits == place.key) return false;
+            }
+        }
+    }
+    // The upper bits of a product with an odd number that is drawn once a process: two keys meet as seldom as at random,
+    // whoever chose them (Dietzfelbinger et al., 1997).
+    [[gnu::always_inline]] Place place_of(TokenId left, TokenId right) const {
+        const uint64_t key = uint64_t{left} << kIdBits | right;
+        return {key, static_cast<size_t>(key * (kHashSeed | 1) >> shift_)};
+    }
+    // Asks for the memory that find() will read.
+    [[gnu::always_inline]] void prefetch(const Place& place) const {
+        fastcompress::prefetch(&slots_[place.bucket * kBucket]);
+    }
+    // The rank of a pair, kNoRank if it does not merge. O(1).
+    [[gnu::always_inline]] uint32_t find(const Place& place) const {
+        for (size_t bucket = place.bucket;; bucket = (bucket + 1) & bucket_mask_) {
+            const uint64_t* slots = &slots_[bucket * kBucket];
+            const uint32_t rank_plus_one = find_in_bucket(slots, place.key << kRankBits);
+            // An empty slot, of which the last one is the last to be filled, ends the search.
+            if (rank_plus_one != 0 || slots[kBucket - 1] == 0) [[likely]]
+                return rank_plus_one - 1;
+        }
+    }
+
+  private:
+    static constexpr int kIdBits = 21;
+    static constexpr int kRankBits = 22;
+    static constexpr size_t kBucket = 4;  // slots
+    static_assert(kMaxVocabularySize == size_t{1} << kIdBits && 2 * kIdBits + kRankBits == 64 && kNoRank + 1u == 0);
+
+    // What the slot of the key says, 0 if there is none. A slot of the key is all zeros above the rank once they are
+    // compared bit by bit; what is left of it is the answer.
+    [[gnu::always_inline]] static uint32_t find_in_bucket(const uint64_t* slots, uint64_t shifted_key) {
+#if defined(__GNUC__)
+        using Bucket = uint64_t __attribute__((vector_size(8 * kBucket)));
+        Bucket bucket;
+        std::memcpy(&bucket, slots, sizeof bucket);
+        const Bucket differences = bucket ^ shifted_key;
+        const Bucket answers = differences & reinterpret_cast<Bucket>(differences >> kRankBits == 0);
+        return static_cast<uint32_t>(answers[0] | answers[1] | answers[2] | answers[3]);
+#else
+        uint64_t answer = 0;
+        for (size_t i = 0; i < kBucket; ++i) {
+            const uint64_t differences = slots[i] ^ shifted_key;
+            answer |= differences >> kRankBits == 0 ? differences : 0;
+        }
+        return static_cast<uint32_t>(answer);
+#endif
+    }
+
+    HugeArray<uint64_t> slots_;
+    size_t bucket_mask_;
+    int shift_;
+};
+
+}  // namespace fastcompress::bpe

@@ -1,0 +1,44 @@
+// Tables in binary files: how long a record is, if bytes come in records of one length. Adaptive models only.
+//
+// Where three bytes, not all the same, were seen last, votes for a length of record. One candidate at a time is kept,
+// with a score: a vote for it adds two, any other takes one, and one that has nothing left gives way (R. Boyer and J S.
+// Moore's majority vote, leaking). In text no distance has a third of the votes; in a table of numbers or a bitmap one
+// has.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace fastcompress::context_mixer {
+
+inline constexpr uint32_t kMaxRecord = 1023;
+inline constexpr int kMaxRecordScore = 255;
+inline constexpr int kSureRecordScore = 64;
+
+class RecordModel {
+  public:
+    // After a byte: the last bytes, of which `num_known` are known, and the position of the next.
+    void append(uint64_t last, uint32_t num_known, uint32_t position) {
+        const uint32_t three = last & 0xffffff;
+        if (num_known < 3 || three == (three & 0xff) * 0x010101) return;
+        uint32_t& before = positions_[three * 0x9e3779b1u >> 20];
+        const uint32_t distance = position - before;
+        before = position;
+        if (distance == candidate_) {
+            score_ = std::min(score_ + 2, kMaxRecordScore);
+        } else if (--score_ < 0) {
+            candidate_ = distance >= 2 && distance <= kMaxRecord ? distance : 0;
+            score_ = 0;
+        }
+    }
+    // In bytes; 0: there are no records.
+    uint32_t length() const { return score_ >= kSureRecordScore ? candidate_ : 0; }
+
+  private:
+    std::array<uint32_t, 4096> positions_ = {};  // by hash: the position after the three bytes
+    uint32_t candidate_ = 0;
+    int score_ = 0;
+};
+
+}  // namespace fastcompress::context_mixer

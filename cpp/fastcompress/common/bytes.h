@@ -11,6 +11,9 @@
 
 namespace fastcompress {
 
+// Positions, hashes and packed fields take size_t for 64 bits throughout.
+static_assert(sizeof(size_t) == 8, "fastcompress needs a 64-bit system");
+
 using Bytes = std::span<const uint8_t>;
 
 inline Bytes as_bytes(std::string_view text) {

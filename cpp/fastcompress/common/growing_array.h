@@ -9,6 +9,7 @@
 #include <new>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace fastcompress {
 
@@ -17,6 +18,18 @@ class GrowingArray {
     static_assert(std::is_trivially_copyable_v<T>);
 
   public:
+    GrowingArray() = default;
+    // A moved-from array is empty.
+    GrowingArray(GrowingArray&& other) noexcept
+        : data_(std::move(other.data_)),
+          size_(std::exchange(other.size_, 0)),
+          capacity_(std::exchange(other.capacity_, 0)) {}
+    GrowingArray& operator=(GrowingArray&& other) noexcept {
+        data_ = std::move(other.data_);
+        size_ = std::exchange(other.size_, 0);
+        capacity_ = std::exchange(other.capacity_, 0);
+        return *this;
+    }
     size_t size() const { return size_; }
     size_t capacity() const { return capacity_; }
     T* data() { return data_.get(); }
@@ -27,16 +40,20 @@ class GrowingArray {
     // O(1) amortized.
     void push_back(T value) { *extend(1) = value; }
     void append(std::span<const T> values) { std::copy(values.begin(), values.end(), extend(values.size())); }
-    // Makes the array longer by `count` elements that have no value yet; the first of them.
+    // Adds `count` elements without a value and returns the first. On std::bad_alloc the array is as before.
     T* extend(size_t count) {
-        if (capacity_ - size_ < count) set_capacity(std::max(size_ + count, capacity_ + capacity_ / 2));
+        if (capacity_ - size_ < count) {
+            if (count > kMaxSize - size_) throw std::bad_alloc();
+            set_capacity(std::max(size_ + count, capacity_ + capacity_ / 2));
+        }
         size_ += count;
         return data_.get() + size_ - count;
     }
     // size <= size().
     void shrink(size_t size) { size_ = size; }
-    // capacity >= size(). Gives back what it has too much.
+    // Grows or shrinks the memory to `capacity` >= size() elements. On std::bad_alloc the array is as before.
     void set_capacity(size_t capacity) {
+        if (capacity > kMaxSize) throw std::bad_alloc();
         void* memory = std::realloc(static_cast<void*>(data_.get()), std::max<size_t>(1, capacity) * sizeof(T));
         if (!memory) throw std::bad_alloc();
         (void)data_.release();
@@ -45,6 +62,8 @@ class GrowingArray {
     }
 
   private:
+    static constexpr size_t kMaxSize = (size_t{1} << 62) / sizeof(T);  // so that sums and products do not overflow
+
     struct Free {
         void operator()(T* memory) const { std::free(static_cast<void*>(memory)); }
     };

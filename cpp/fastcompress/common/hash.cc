@@ -5,9 +5,8 @@
 #include <random>
 
 namespace fastcompress {
-namespace {
 
-uint64_t draw_seed() {
+uint64_t draw_hash_seed() {
     // random_device may be a fixed sequence, and may fail where the system has no entropy; the clock does neither.
     uint64_t seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     try {
@@ -17,9 +16,5 @@ uint64_t draw_seed() {
     }
     return mix64(seed);
 }
-
-}  // namespace
-
-const uint64_t kHashSeed = draw_seed();
 
 }  // namespace fastcompress

@@ -1,5 +1,5 @@
-// Hashing for in-memory tables: never part of a format, and nothing's order. (mix64 itself never changes: the random
-// numbers of BPE-dropout are made with it.)
+// Hashing for in-memory tables: no file format and no order of results depends on it. (mix64 itself never changes: the
+// random numbers of BPE-dropout are made with it.)
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline uint64_t mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// The halves of the 128-bit product, one on the other: mixes two words into one.
+// Mixes two words into one: the exclusive or of the halves of their 128-bit product.
 inline uint64_t fold_multiply(uint64_t a, uint64_t b) {
 #if defined(__SIZEOF_INT128__)
     __extension__ using Product = unsigned __int128;
@@ -27,14 +27,20 @@ inline uint64_t fold_multiply(uint64_t a, uint64_t b) {
 #endif
 }
 
-// Drawn once a process, so that nobody can prepare texts or files whose hashes collide.
-extern const uint64_t kHashSeed;
+// A seed drawn once per process, so that nobody can prepare texts or files whose hashes collide. Drawn at the first call,
+// not as a global: a static object of another file may hash before the globals of this one are set. Loops over many keys
+// keep a copy.
+uint64_t draw_hash_seed();
+inline uint64_t hash_seed() {
+    static const uint64_t seed = draw_hash_seed();
+    return seed;
+}
 
-// O(n) hash of a byte string, eight bytes a step; another one in every process.
+// Hashes a byte string, eight bytes per step; the result differs between processes. O(n).
 inline uint64_t hash_bytes(Bytes bytes) {
     const uint8_t* data = bytes.data();
     size_t size = bytes.size();
-    uint64_t hash = kHashSeed ^ size;
+    uint64_t hash = hash_seed() ^ size;
     while (size >= 8) {
         uint64_t word;
         std::memcpy(&word, data, 8);

@@ -12,9 +12,11 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace fastcompress {
@@ -24,12 +26,13 @@ class HugeArray {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64);
 
   public:
-    // Zero bytes throughout.
+    // Filled with zero bytes. Throws std::bad_alloc.
     explicit HugeArray(size_t size) : size_(size) {
+        if (size > kMaxBytes / sizeof(T)) throw std::bad_alloc();
         const size_t num_bytes = size * sizeof(T);
         void* memory = map_huge(num_bytes);
         if (memory) {
-            data_.get_deleter().mapped_bytes = num_bytes;
+            data_.get_deleter().mapped_bytes = round_to_pages(num_bytes);
         } else {
             size_t space = num_bytes + kAlignment;
             memory = data_.get_deleter().allocated = std::calloc(1, space);
@@ -38,14 +41,22 @@ class HugeArray {
         }
         data_.reset(static_cast<T*>(memory));
     }
+    // A moved-from array is empty.
+    HugeArray(HugeArray&& other) noexcept : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+    HugeArray& operator=(HugeArray&& other) noexcept {
+        data_ = std::move(other.data_);
+        size_ = std::exchange(other.size_, 0);
+        return *this;
+    }
     size_t size() const { return size_; }
     T& operator[](size_t i) const { return data_[i]; }
 
   private:
     static constexpr size_t kHugePage = size_t{1} << 21;
     static constexpr size_t kAlignment = 64;
+    static constexpr size_t kMaxBytes = size_t{1} << 62;  // so that no sum of sizes here overflows
 
-    // Null where there are no huge pages to be had.
+    // Maps zeroed memory aligned to huge pages; null for small arrays and where the system has none.
     static void* map_huge(size_t num_bytes) {
 #if defined(__linux__)
         if (num_bytes < kHugePage) return nullptr;
@@ -55,7 +66,9 @@ class HugeArray {
         auto* const begin = static_cast<uint8_t*>(mapped);
         const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
         if (before > 0) munmap(begin, before);
-        munmap(begin + before + round_up(num_bytes), kHugePage - before - (round_up(num_bytes) - num_bytes));
+        const size_t used = before + round_to_pages(num_bytes);
+        const size_t mapped_bytes = round_to_pages(num_bytes + kHugePage);
+        if (used < mapped_bytes) munmap(begin + used, mapped_bytes - used);
         madvise(begin + before, num_bytes, MADV_HUGEPAGE);
         return begin + before;
 #else
@@ -63,8 +76,14 @@ class HugeArray {
         return nullptr;
 #endif
     }
-    static constexpr size_t round_up(size_t num_bytes) {
-        return (num_bytes + 4095) / 4096 * 4096;
+    // Pages have 4, 16 or 64 KiB, by system.
+    static size_t round_to_pages(size_t num_bytes) {
+#if defined(__linux__)
+        const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+        return (num_bytes + page - 1) / page * page;
+#else
+        return num_bytes;
+#endif
     }
 
     struct Release {

@@ -16,11 +16,11 @@ class Gram {
     // bytes are read, and nothing depends on others.
     size_t hash(const uint8_t* p, int bits) const {
         uint64_t hash = first_word(p);
-        for (uint32_t i = 8; i < size_; i += 8) hash = fold_multiply(hash ^ kHashSeed, word(p + i, size_ - i));
-        return hash * (kHashSeed | 1) >> (64 - bits);
+        for (uint32_t i = 8; i < size_; i += 8) hash = fold_multiply(hash ^ seed_, word(p + i, size_ - i));
+        return hash * (seed_ | 1) >> (64 - bits);
     }
     // The same, for a size of at most 8, of a word that is read whole at the position.
-    size_t hash_of_word(uint64_t word, int bits) const { return (word & mask_) * (kHashSeed | 1) >> (64 - bits); }
+    size_t hash_of_word(uint64_t word, int bits) const { return (word & mask_) * (seed_ | 1) >> (64 - bits); }
     bool equal(const uint8_t* a, const uint8_t* b) const {
         return first_word(a) == first_word(b) && (size_ <= 8 || std::memcmp(a + 8, b + 8, size_ - 8) == 0);
     }
@@ -44,6 +44,7 @@ class Gram {
     }
     uint32_t size_;
     uint64_t mask_;
+    uint64_t seed_ = hash_seed();
 };
 
 }  // namespace fastcompress::lz77

@@ -87,7 +87,7 @@ struct Adder {
 
 uint64_t find_slashes(Bytes window, size_t word) {
     const Bytes bytes = window.subspan(64 * word);
-    if (bytes.size() >= 64) return kClassKernels.find_range(bytes.data(), '/', '/');
+    if (bytes.size() >= 64) return class_kernels().find_range(bytes.data(), '/', '/');
     uint64_t slashes = 0;
     for (size_t i = 0; i < bytes.size(); ++i) slashes |= uint64_t{bytes[i] == '/'} << i;
     return slashes;

@@ -56,7 +56,7 @@ void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_
         rows.upper = at(kUpperSetRun);
         rows.lower = at(kLowerSetRun);
     }
-    kClassKernels.classify_ascii(bytes, num_words, rows);
+    class_kernels().classify_ascii(bytes, num_words, rows);
     std::fill_n(at(kContinuation), num_words, 0);
     if (family_ == RunFamily::kMarks) {
         std::copy_n(rows.letter, num_words, at(kMarkedWordRun));
@@ -66,7 +66,7 @@ void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_
         std::fill_n(at(kHanKanaPunctuationRun), num_words, 0);
         std::copy_n(rows.letter, num_words, at(kOtherWordRun));
         for (size_t i = 0; i < num_words; ++i) {
-            const uint64_t graphic = kClassKernels.find_range(bytes + 64 * i, '!', '~');
+            const uint64_t graphic = class_kernels().find_range(bytes + 64 * i, '!', '~');
             at(kOtherPunctuationRun)[i] = graphic & ~(rows.letter[i] | rows.number[i]);
         }
     }
@@ -125,7 +125,7 @@ void ClassBitmaps::set(RunClass run_class, size_t word, const Taken& taken) {
 }
 
 ClassBitmaps::Taken ClassBitmaps::add_east_asian(size_t word) {
-    const uint64_t firsts = kClassKernels.find_east_asian(text_.data() + begin_ + 64 * word) &
+    const uint64_t firsts = class_kernels().find_east_asian(text_.data() + begin_ + 64 * word) &
                             beyond_[word];  // not past the end of the window
     if (firsts == 0) return {};
     const Taken taken = spread(firsts, true);
@@ -151,7 +151,7 @@ ClassBitmaps::BlockQuery ClassBitmaps::block_of(size_t offset) const {
 ClassBitmaps::Taken ClassBitmaps::add_block(size_t word, const BlockQuery& query) {
     const CharBlock& block = *query.block;
     BlockMasks masks;
-    kClassKernels.match_block(text_.data() + begin_ + 64 * word, query.bytes, query.length, block.sets, masks);
+    class_kernels().match_block(text_.data() + begin_ + 64 * word, query.bytes, query.length, block.sets, masks);
     const bool has_three = query.length == 3;
     const uint64_t firsts = masks.all & beyond_[word];  // not past the end of the window
     if (firsts == 0) return {};

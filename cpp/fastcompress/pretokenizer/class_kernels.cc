@@ -202,6 +202,4 @@ std::vector<NamedClassKernels> class_kernels_for_this_machine() {
     return all;
 }
 
-const ClassKernels kClassKernels = class_kernels_for_this_machine().front().kernels;
-
 }  // namespace fastcompress::pretokenizer

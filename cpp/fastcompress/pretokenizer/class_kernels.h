@@ -46,12 +46,16 @@ struct ClassKernels {
     size_t (*list_bits)(const uint64_t* words, size_t begin, size_t end, uint32_t* out);
 };
 
-// The best ones for this machine, chosen once a process; and all that it can run, the best first.
-extern const ClassKernels kClassKernels;
+// All that this machine can run, the best first.
 struct NamedClassKernels {
     const char* name;
     ClassKernels kernels;
 };
 std::vector<NamedClassKernels> class_kernels_for_this_machine();
+// The best of them, chosen at the first call, so that static objects of other files may use them.
+inline const ClassKernels& class_kernels() {
+    static const ClassKernels best = class_kernels_for_this_machine().front().kernels;
+    return best;
+}
 
 }  // namespace fastcompress::pretokenizer

@@ -105,7 +105,7 @@ size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
 // The borders in [begin, end) are ends of pretokens.
 void PretokenFinder::copy_borders(size_t begin, size_t end) {
     if (begin >= end) return;
-    count_ += kClassKernels.list_bits(bits_.borders(), begin, end, ends_.data() + count_);
+    count_ += class_kernels().list_bits(bits_.borders(), begin, end, ends_.data() + count_);
     if (count_ > 0) end_ = begin_ + ends_[count_ - 1];
 }
 

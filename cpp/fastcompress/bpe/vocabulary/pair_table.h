@@ -53,7 +53,7 @@ class PairTable {
     // whoever chose them (Dietzfelbinger et al., 1997).
     [[gnu::always_inline]] Place place_of(TokenId left, TokenId right) const {
         const uint64_t key = uint64_t{left} << kIdBits | right;
-        return {key, static_cast<size_t>(key * (kHashSeed | 1) >> shift_)};
+        return {key, static_cast<size_t>(key * multiplier_ >> shift_)};
     }
     // Asks for the memory that find() will read.
     [[gnu::always_inline]] void prefetch(const Place& place) const {
@@ -99,6 +99,7 @@ class PairTable {
     HugeArray<uint64_t> slots_;
     size_t bucket_mask_;
     int shift_;
+    uint64_t multiplier_ = hash_seed() | 1;
 };
 
 }  // namespace fastcompress::bpe

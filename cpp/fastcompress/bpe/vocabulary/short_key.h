@@ -21,7 +21,7 @@ struct ShortKey {
 
     bool operator==(const ShortKey& other) const { return low == other.low && high == other.high; }
     // Different in every process, as hash_bytes is.
-    uint64_t hash() const { return mix64(low ^ std::rotl(high * 0x9e3779b97f4a7c15u, 32) ^ kHashSeed); }
+    uint64_t hash() const { return mix64(low ^ std::rotl(high * 0x9e3779b97f4a7c15u, 32) ^ hash_seed()); }
 
     // Of 1 to kMaxBytes bytes.
     static ShortKey of(Bytes bytes) {
@@ -48,9 +48,10 @@ struct ShortKey {
             std::memcpy(&value, data + i, 8);
             return value;
         };
-        uint64_t low = kHashSeed ^ size;
-        for (size_t i = 0; i + 16 < size; i += 16) low = fold_multiply(low ^ word(i), kHashSeed ^ word(i + 8));
-        low = fold_multiply(low ^ word(size - 16), kHashSeed ^ word(size - 8));
+        const uint64_t seed = hash_seed();
+        uint64_t low = seed ^ size;
+        for (size_t i = 0; i + 16 < size; i += 16) low = fold_multiply(low ^ word(i), seed ^ word(i + 8));
+        low = fold_multiply(low ^ word(size - 16), seed ^ word(size - 8));
         return {low, low >> 9 | uint64_t{1} << 55};
     }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "fastcompress/common/large_blocks.h"
 
@@ -19,6 +20,17 @@ class TokenBuffer {
   public:
     TokenBuffer() = default;
     explicit TokenBuffer(size_t capacity) { grow(capacity); }
+    // A moved-from buffer is empty.
+    TokenBuffer(TokenBuffer&& other) noexcept
+        : data_(std::move(other.data_)),
+          size_(std::exchange(other.size_, 0)),
+          capacity_(std::exchange(other.capacity_, 0)) {}
+    TokenBuffer& operator=(TokenBuffer&& other) noexcept {
+        data_ = std::move(other.data_);
+        size_ = std::exchange(other.size_, 0);
+        capacity_ = std::exchange(other.capacity_, 0);
+        return *this;
+    }
 
     size_t size() const { return size_; }
     std::span<const TokenId> tokens() const { return {data_.get(), size_}; }

@@ -1,19 +1,15 @@
-"""Windows of 24 to 128 bits and whole documents as codecs."""
+"""Windows of 24 to 128 bits and whole documents as codecs: what is theirs alone."""
 
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fastcompress.arithmetic import ContextMixer
-from fastcompress.codec import ArithmeticCodec, WindowsCodec, load_codec, save_codec
+from fastcompress.codec import ArithmeticCodec, WindowsCodec
 from fastcompress.errors import ConfigError, DataError, FormatError
-from tests.codec_checks import check_stable
 from tests.random_text import CODE_POINTS, random_strings
 
 
@@ -40,17 +36,6 @@ SPECIAL = {
 
 
 class TestRoundTrips:
-    @every_codec
-    @settings(max_examples=40, deadline=None)
-    @given(st.one_of(st.binary(max_size=200), st.text(max_size=100).map(str.encode)))
-    def test_any_bytes(self, make, data: bytes) -> None:
-        codec = make()
-        tokens = codec.encode(data)
-        assert codec.decode(tokens) == data
-        lengths = codec.byte_lengths(tokens)
-        assert len(lengths) == len(tokens)
-        assert lengths.sum() == len(data)
-
     @every_codec
     @pytest.mark.parametrize("name", SPECIAL)
     def test_special_ones(self, make, name: str) -> None:
@@ -99,12 +84,6 @@ class TestRoundTrips:
 
 
 class TestWindows:
-    def test_all_but_the_last_window_stay(self) -> None:
-        codec = WindowsCodec(mixer(16), 32, 16)
-        data = SPECIAL["text"]
-        for size in range(0, len(data), 7):
-            check_stable(codec, data[:size], data[size:])
-
     def test_windows_hold_what_they_can(self) -> None:
         """More bits, more bytes a bit; and what was learned for windows serves windows."""
         data = SPECIAL["text"]
@@ -119,16 +98,6 @@ class TestWindows:
             codec.decode(tokens[:-1])
         with pytest.raises(DataError, match="outside"):
             codec.decode([1 << 16, 0])
-
-    @settings(deadline=None)
-    @given(st.lists(st.integers(0, 65535), max_size=20))
-    def test_any_tokens_give_bytes_or_an_error(self, tokens: list[int]) -> None:
-        for codec in (WindowsCodec(mixer(16), 32, 16), ArithmeticCodec(mixer(), 16)):
-            try:
-                decoded = codec.decode(tokens)
-            except DataError:
-                continue
-            assert codec.byte_lengths(tokens).sum() == len(decoded)
 
     def test_the_bound_is_kept_from_window_to_window(self) -> None:
         """A bound that a window ends at stops there, too: the work is bounded, not only what is returned."""
@@ -152,20 +121,6 @@ class TestWindows:
                 make(adaptive)
 
 
-@every_codec
-def test_saving(make, tmp_path: Path) -> None:
-    codec = make()
-    save_codec(codec, tmp_path / "codec.json")
-    loaded = load_codec(tmp_path / "codec.json")
-    assert (loaded.name, loaded.fingerprint, loaded.unstable_tail) == (
-        codec.name,
-        codec.fingerprint,
-        codec.unstable_tail,
-    )
-    assert (loaded.encode(SPECIAL["text"]) == codec.encode(SPECIAL["text"])).all()
-
-
-def test_fingerprints_differ() -> None:
-    codecs = [make() for make in CODECS]
-    assert len({codec.fingerprint for codec in codecs}) == len({codec.name for codec in codecs}) == len(codecs)
+def test_the_mixer_is_part_of_the_fingerprint() -> None:
     assert WindowsCodec(mixer(), 64).fingerprint != WindowsCodec(mixer(16), 64).fingerprint
+    assert ArithmeticCodec(mixer()).fingerprint != ArithmeticCodec(mixer(16)).fingerprint

@@ -1,11 +1,11 @@
 """Arithmetic codes as codecs: windows of equal information, 24 to 128 bits, and whole documents.
 
-Both are of Lester et al., "Training LLMs over Neurally Compressed Text" (arXiv 2404.03626). There, windows end where
-the next byte would not fit and say so nowhere, so that some decode to other text; here a flag says it, and every window
-comes back. Windows of at most 16 bits are a dictionary: `EqualInfoCodec`. Whole documents are the baseline from which
-nothing is learned: where a bit stands says nothing of what it means.
+Both follow Lester et al., "Training LLMs over Neurally Compressed Text" (arXiv 2404.03626). Their windows end where the
+next byte would not fit and do not store how many bytes they hold, so that some decode to other text; here a flag marks
+the end, and every window decodes to what it encodes. Windows of at most 16 bits are a dictionary: `EqualInfoCodec`.
+Whole documents are a baseline from which models learn nothing: the meaning of a bit does not depend on its position.
 
-Text costs about 1 us a byte each way.
+Encoding and decoding take about 1 us per byte.
 """
 
 from __future__ import annotations
@@ -19,24 +19,32 @@ import numpy.typing as npt
 from fastcompress._core import windows as _core
 from fastcompress.arithmetic import ContextMixer
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
-from fastcompress.codec.protocol import Codec, checked_ids
+from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError, DataError, FormatError
 
 _MAX_BYTES = (1 << 32) - 1
 
 
-class WindowsCodec:
-    """Windows of `window_bits`, each coded by a frozen mixer from an empty context, as tokens of 8 or 16 bits.
+class WindowsCodec(CodecBase):
+    """Windows of `window_bits` bits, each encoded by a frozen mixer from an empty context, as tokens of 8 or 16 bits.
 
-    Windows that no text gives can decode, too, hence not unambiguous.
+    Not unambiguous: some windows that `encode` never produces also decode.
     """
 
     lossless = True
     unambiguous = False
 
     def __init__(self, mixer: ContextMixer, window_bits: int = 64, token_bits: int = 16) -> None:
-        """mixer: frozen, best one trained with ``window=`` about the bytes that a window holds. window_bits: 24 to 128.
-        token_bits: 8 or 16, and a divisor of window_bits. ConfigError."""
+        """Make a codec.
+
+        Args:
+            mixer: A frozen mixer, ideally trained to reset about as often as windows end.
+            window_bits: Bits per window, 24 to 128.
+            token_bits: Bits per token, 8 or 16; a divisor of `window_bits`.
+
+        Raises:
+            ConfigError: A setting is out of range, or the mixer is not frozen.
+        """
         if token_bits not in (8, 16) or window_bits % token_bits != 0:
             raise ConfigError(
                 f"token_bits is {token_bits} for windows of {window_bits} bits; give 8, or 16 if that divides"
@@ -48,11 +56,14 @@ class WindowsCodec:
         self.name = f"equal-info-{window_bits}-by-{token_bits}"
         self.fingerprint = _fingerprint("windows", f"window_bits={window_bits} token_bits={token_bits}", mixer)
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        return _tokens(self._core.encode(data), self.token_bits)
+    def _arguments(self) -> dict[str, Any]:
+        return {"mixer": self.mixer, "window_bits": self.window_bits, "token_bits": self.token_bits}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        return _tokens(self._core.encode(as_bytes(data)), self.token_bits)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        """DataError: a window that is cut off, or stands for nothing."""
+        """Decode whole windows. Raises DataError for a window that is cut off or that encodes nothing."""
         return self._decoded(tokens)[0]
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -62,10 +73,10 @@ class WindowsCodec:
         return _decoded(self, lambda code: self._core.decode(code, _MAX_BYTES), tokens)
 
 
-class ArithmeticCodec:
-    """A whole document as one arithmetic code by a frozen mixer, as tokens of 8 or 16 bits.
+class ArithmeticCodec(CodecBase):
+    """A whole document as one arithmetic code under a frozen mixer, in tokens of 8 or 16 bits.
 
-    A byte more can change tokens at any distance (a carry), hence `unstable_tail` None.
+    `unstable_tail` is None because a carry can change tokens at any distance.
     """
 
     lossless = True
@@ -73,7 +84,15 @@ class ArithmeticCodec:
     unstable_tail: int | None = None
 
     def __init__(self, mixer: ContextMixer, token_bits: int = 16) -> None:
-        """mixer: frozen. token_bits: 8 or 16. ConfigError."""
+        """Make a codec.
+
+        Args:
+            mixer: A frozen mixer.
+            token_bits: Bits per token, 8 or 16.
+
+        Raises:
+            ConfigError: `token_bits` is neither, or the mixer is not frozen.
+        """
         if token_bits not in (8, 16):
             raise ConfigError(f"token_bits is {token_bits}; give 8 or 16")
         if not mixer.is_frozen:
@@ -83,20 +102,24 @@ class ArithmeticCodec:
         self.name = f"arithmetic-{token_bits}"
         self.fingerprint = _fingerprint("arithmetic", f"token_bits={token_bits}", mixer)
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        return _tokens(_core.encode_document(self.mixer.core, data), self.token_bits)
+    def _arguments(self) -> dict[str, Any]:
+        return {"mixer": self.mixer, "token_bits": self.token_bits}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        return _tokens(_core.encode_document(self.mixer.core, as_bytes(data)), self.token_bits)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        """DataError: not exactly what `encode` gives for some document: checked by encoding it again."""
+        """Decode a document. Raises DataError unless `encode` gives exactly these tokens for it (it is run again)."""
         return self._decoded(tokens)[0]
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         return _by_token(self._decoded(tokens)[1], self.token_bits)
 
     def _decoded(self, tokens: npt.ArrayLike) -> tuple[bytes, npt.NDArray[np.uint32]]:
-        decoded = _decoded(self, lambda code: _core.decode_document(self.mixer.core, code, _MAX_BYTES), tokens)
-        if not np.array_equal(self.encode(decoded[0]), np.asarray(tokens)):
-            raise DataError(f"these ids of {self.name} are not what the document they begin with is encoded as")
+        ids = validate_ids(tokens, self)
+        decoded = _decoded(self, lambda code: _core.decode_document(self.mixer.core, code, _MAX_BYTES), ids)
+        if not np.array_equal(self.encode(decoded[0]), ids):
+            raise DataError(f"these ids of {self.name} are not what the document they begin with encodes to")
         return decoded
 
 
@@ -105,20 +128,20 @@ def _fingerprint(kind: str, settings: str, mixer: ContextMixer) -> str:
 
 
 def _tokens(code: bytes, token_bits: int) -> npt.NDArray[np.uint32]:
-    """Big-endian, the last one filled up with zeros."""
+    """The code as tokens, big-endian; the last one is padded with zeros."""
     if token_bits == 8:
         return np.frombuffer(code, np.uint8).astype(np.uint32)
     return np.frombuffer(code + bytes(len(code) % 2), ">u2").astype(np.uint32)
 
 
 def _decoded(codec: Codec, decode: Any, tokens: npt.ArrayLike) -> tuple[bytes, npt.NDArray[np.uint32]]:
-    """The bytes, and how many each byte of the code made known."""
-    ids = checked_ids(tokens, codec)
+    """The text, and the number of its bytes that became decodable with each byte of the code."""
+    ids = validate_ids(tokens, codec)
     code = ids.astype(">u2" if codec.vocab_size > 256 else "u1").tobytes()
     try:
         decoded: tuple[bytes, npt.NDArray[np.uint32]] = decode(code)
     except FormatError as error:
-        raise DataError(f"these ids of {codec.name} spell nothing: {error}") from None
+        raise DataError(f"these ids of {codec.name} do not decode: {error}") from None
     return decoded
 
 

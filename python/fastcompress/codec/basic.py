@@ -1,21 +1,26 @@
-"""Bytes, characters, and byte-pair vocabularies as codecs."""
+"""Bytes, characters and byte-pair vocabularies as codecs."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
-from fastcompress.codec.protocol import checked_ids
+from fastcompress.codec.protocol import CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError, DataError
 
 
-class ByteCodec:
-    """Every byte is its own id."""
+class ByteCodec(CodecBase):
+    """Every byte is its own id.
+
+    >>> ByteCodec().encode("abc").tolist()
+    [97, 98, 99]
+    """
 
     name = "byte"
     vocab_size = 256
@@ -24,20 +29,27 @@ class ByteCodec:
     unstable_tail: int | None = 0
     fingerprint = hashlib.sha256(b"fastcompress byte codec, version 1").hexdigest()
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        return np.frombuffer(data, np.uint8).astype(np.uint32)
+    def _arguments(self) -> dict[str, Any]:
+        return {}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        return np.frombuffer(as_bytes(data), np.uint8).astype(np.uint32)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        return checked_ids(tokens, self).astype(np.uint8).tobytes()
+        return validate_ids(tokens, self).astype(np.uint8).tobytes()
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        return np.ones(len(checked_ids(tokens, self)), np.int64)
+        return np.ones(len(validate_ids(tokens, self)), np.int64)
 
 
-class CharCodec:
-    """Every character (Unicode code point) of a fixed alphabet is an id: its rank in code point order.
+class CharCodec(CodecBase):
+    """The characters (Unicode code points) of a fixed alphabet; an id is a character's rank in code point order.
 
-    Reads UTF-8 only; a character outside the alphabet is an error, never a substitute.
+    Text must be UTF-8. A character outside the alphabet is an error; nothing is substituted for it.
+
+    >>> codec = CharCodec.train([b"banana"])
+    >>> codec.characters, codec.encode("nab").tolist()
+    ('abn', [2, 0, 1])
     """
 
     lossless = False
@@ -45,7 +57,14 @@ class CharCodec:
     unstable_tail: int | None = 0
 
     def __init__(self, characters: Sequence[str]) -> None:
-        """`characters`: the alphabet, in any order; each one code point, none twice, no surrogates."""
+        """Make a codec of the given alphabet.
+
+        Args:
+            characters: The alphabet, in any order: single code points, each once, no surrogates.
+
+        Raises:
+            ConfigError: The alphabet is empty, or is not made of such characters.
+        """
         for character in characters:
             if len(character) != 1 or 0xD800 <= ord(character) <= 0xDFFF:
                 raise ConfigError(f"{character!r} is not one character; an alphabet is made of single ones")
@@ -66,18 +85,26 @@ class CharCodec:
         self._ids: npt.NDArray[np.uint32] = np.full(int(points[-1]) + 2, self.vocab_size, np.uint32)
         self._ids[points] = np.arange(self.vocab_size, dtype=np.uint32)
 
+    def _arguments(self) -> dict[str, Any]:
+        return {"characters": self.characters}
+
     @classmethod
-    def train(cls, documents: Iterable[bytes]) -> CharCodec:
-        """The alphabet of all characters in `documents`. DataError: not UTF-8, or no character at all."""
+    def train(cls, documents: Iterable[Text]) -> CharCodec:
+        """Make the codec of all characters in `documents`.
+
+        Raises DataError if a document is not UTF-8, or if there is no character at all.
+        """
+        if isinstance(documents, (str, bytes, bytearray)):
+            documents = [documents]
         alphabet: set[str] = set()
         for document in documents:
-            alphabet.update(_decode_utf8(document))
+            alphabet.update(_decode_utf8(as_bytes(document)))
         if not alphabet:
             raise DataError("no characters to make an alphabet of; train on documents that hold text")
         return cls(sorted(alphabet))
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        text = _decode_utf8(data)
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        text = _decode_utf8(as_bytes(data))
         points = np.frombuffer(text.encode("utf-32-le"), "<u4")
         ids: npt.NDArray[np.uint32] = self._ids[np.minimum(points, len(self._ids) - 1)]
         unknown = ids == self.vocab_size
@@ -91,22 +118,26 @@ class CharCodec:
         return ids
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        points: npt.NDArray[np.uint32] = self._points[checked_ids(tokens, self)]
+        points: npt.NDArray[np.uint32] = self._points[validate_ids(tokens, self)]
         return points.astype("<u4").tobytes().decode("utf-32-le").encode()
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        lengths: npt.NDArray[np.int64] = self._lengths[checked_ids(tokens, self)]
+        lengths: npt.NDArray[np.int64] = self._lengths[validate_ids(tokens, self)]
         return lengths
 
 
-class BPECodec:
-    """A byte-pair vocabulary. Encoding knows no special tokens: their text in the input is ordinary text.
+class BPECodec(CodecBase):
+    """A byte-pair vocabulary. The text of a special token is encoded as ordinary text.
 
-    Many id sequences spell one text and encoding uses only one of them, so bits per byte are an upper bound. Tokens of
-    the vocabulary that are added but not special (a tokenizer.json may have some) are tokens here, too.
+    Not unambiguous: many sequences of ids decode to the same text, and encoding uses only one of them. Tokens that a
+    tokenizer.json adds without calling them special are used as everywhere else.
 
-    Not lossless where the vocabulary is not (`BPE.lossless`: one that normalizes to NFC, say): then text that its ids
-    do not spell, byte for byte, is an error.
+    Lossless if the vocabulary is (`BPE.lossless`). One that normalizes to NFC, for example, is not: it refuses text
+    that its ids would not decode to, byte for byte.
+
+    >>> codec = BPECodec(BPE.train(["to be or not to be"] * 8, vocab_size=260, pattern="whitespace"))
+    >>> codec.decode(codec.encode("to be"))
+    b'to be'
     """
 
     unambiguous = False
@@ -121,20 +152,24 @@ class BPECodec:
             f"fastcompress bpe codec, version 1\n{tokenizer.fingerprint}".encode()
         ).hexdigest()
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+    def _arguments(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        data = as_bytes(data)
         tokens = self.tokenizer.encode_to_numpy(data, np.uint32, disallowed_special=())
         if not self.lossless and self.tokenizer.decode_bytes(tokens) != data:
             raise DataError(
-                f"the ids of {self.name} do not spell this text byte for byte, since its vocabulary changes text (to "
-                "NFC, say): normalize the text first, or use a vocabulary that does not"
+                f"the ids of {self.name} would not decode to this text byte for byte, because its vocabulary "
+                "normalizes text (to NFC, for example); normalize the text first, or use another vocabulary"
             )
         return tokens
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        return self.tokenizer.decode_bytes(checked_ids(tokens, self))
+        return self.tokenizer.decode_bytes(validate_ids(tokens, self))
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        lengths: npt.NDArray[np.int64] = self.tokenizer.token_lengths[checked_ids(tokens, self)]
+        lengths: npt.NDArray[np.int64] = self.tokenizer.token_lengths[validate_ids(tokens, self)]
         return lengths
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
-from fastcompress.codec.protocol import checked_ids
+from fastcompress.codec.protocol import CodecBase, Text, as_bytes, validate_ids
 from fastcompress.equal_info import Codebook
 from fastcompress.equal_info.paper import PaperWindows
 from fastcompress.errors import ConfigError, DataError
@@ -17,22 +18,34 @@ from fastcompress.errors import ConfigError, DataError
 _HALF_BITS = 8
 
 
-class EqualInfoCodec:
-    """The tokens of a codebook, or each of them in two halves.
+class EqualInfoCodec(CodecBase):
+    """The ids of a codebook, whole or in two halves.
 
-    Whole tokens: vocab_size is the codebook's 2**bits - 1. In halves (token_bits=8, of 16-bit codebooks): the upper
-    byte of an id, then the lower one. As ids are ranks in lexicographic order, the upper byte alone says the bytes that
-    all strings of its 256 ids begin with.
+    Whole ids give a vocab_size of 2**bits - 1. A codebook of 16 bits can also give halves (token_bits=8): the upper
+    byte of each id, then the lower one. Because ids are ranks in lexicographic order, the upper byte alone determines
+    the bytes that all strings of its 256 ids begin with.
 
-    Many sequences spell one text, hence not unambiguous; those without forbidden steps (`Codebook.forbidden_first`) are
-    one a text.
+    Not unambiguous: many sequences decode to the same text. If the codebook has no pattern, exactly one of them has no
+    forbidden step (`Codebook.forbidden_first`).
+
+    >>> codec = EqualInfoCodec(Codebook.train(b"to be or not to be " * 20, bits=9))
+    >>> codec.decode(codec.encode("not to be"))
+    b'not to be'
     """
 
     lossless = True
     unambiguous = False
 
     def __init__(self, codebook: Codebook, token_bits: int | None = None) -> None:
-        """token_bits: the codebook's (None), or 8 for halves of 16. ConfigError: anything else."""
+        """Make a codec.
+
+        Args:
+            codebook: The codebook whose ids are the tokens.
+            token_bits: None for the codebook's own number of bits, or 8 for the halves of 16.
+
+        Raises:
+            ConfigError: `token_bits` is anything else.
+        """
         self.codebook = codebook
         self.token_bits = codebook.bits if token_bits is None else token_bits
         self._has_halves = self.token_bits == _HALF_BITS and codebook.bits == 2 * _HALF_BITS
@@ -52,12 +65,18 @@ class EqualInfoCodec:
         if self._has_halves:
             self._prefixes = _common_prefixes(codebook.strings)
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        ids: npt.NDArray[np.uint32] = self.codebook.encode(data)
+    def _arguments(self) -> dict[str, Any]:
+        return {"codebook": self.codebook, "token_bits": self.token_bits}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        ids: npt.NDArray[np.uint32] = self.codebook.encode(as_bytes(data))
         return np.stack((ids >> 8, ids & 255), 1).reshape(-1) if self._has_halves else ids
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        """Of an upper half at the end, the bytes that it says alone."""
+        """Decode tokens; an upper half left over at the end decodes to the prefix that the strings of its 256 ids share.
+
+        Raises DataError for an id outside [0, vocab_size), and for two halves that form 0xFFFF, which is no id.
+        """
         ids, left_over = self._windows(tokens)
         return self.codebook.decode(ids) + (b"" if left_over is None else self._prefixes[left_over])
 
@@ -72,22 +91,24 @@ class EqualInfoCodec:
         return halves if left_over is None else np.append(halves, known[left_over])
 
     def _windows(self, tokens: npt.ArrayLike) -> tuple[npt.NDArray[np.uint32], int | None]:
-        """Ids, and an upper half that stands alone at the end."""
-        ids = checked_ids(tokens, self).astype(np.uint32)
+        """The ids of the codebook, and an upper half that is left over at the end."""
+        ids = validate_ids(tokens, self)
         if not self._has_halves:
             return ids, None
         whole = ids[: len(ids) // 2 * 2].reshape(-1, 2)
         joined: npt.NDArray[np.uint32] = (whole[:, 0] << 8 | whole[:, 1]).astype(np.uint32)
         bad = joined >= self.codebook.num_tokens
         if bad.any():
-            raise DataError(
-                f"tokens {2 * int(np.argmax(bad))} and the next are the window 0xFFFF, which {self.name} has not"
-            )
+            first = 2 * int(np.argmax(bad))
+            raise DataError(f"tokens {first} and {first + 1} form 0xFFFF, which is not an id of {self.name}")
         return joined, int(ids[-1]) if len(ids) % 2 else None
 
 
 def _common_prefixes(strings: Sequence[bytes]) -> list[bytes]:
-    """What the strings of the ids of each upper half have in common: those between the first and the last have it."""
+    """The longest common prefix of the strings of each upper half.
+
+    Strings are sorted, so what the first and the last of a half have in common, those between them have too.
+    """
     prefixes = []
     for begin in range(0, len(strings), 1 << _HALF_BITS):
         group = strings[begin : begin + (1 << _HALF_BITS)]
@@ -99,10 +120,10 @@ def _common_prefixes(strings: Sequence[bytes]) -> list[bytes]:
     return prefixes
 
 
-class PaperEqualInfoCodec:
-    """Windows as published (`equal_info.paper`), each as one token, or two of 8 bits: the baseline that loses text.
+class PaperEqualInfoCodec(CodecBase):
+    """Windows as published (`equal_info.paper`), each as one token, or as two of 8 bits: a baseline that loses text.
 
-    It can be neither saved nor loaded, since its model is any function.
+    It can be neither saved nor loaded, because its model can be any function.
     """
 
     lossless = False
@@ -111,15 +132,24 @@ class PaperEqualInfoCodec:
     def __init__(
         self, windows: PaperWindows, model_fingerprint: str, token_bits: int = 16, *, keeps_wrong: bool = False
     ) -> None:
-        """model_fingerprint: names the model; it goes into the codec's fingerprint.
-        keeps_wrong: encode text although its windows decode to other text, to train on it as the paper did;
-        otherwise that is a DataError. ConfigError: token_bits is neither the window's number of bits, at most 16, nor 8
-        of 16, or the symbols are not bytes."""
+        """Make a codec.
+
+        Args:
+            windows: The windows, of at most 16 bits and over all 256 bytes.
+            model_fingerprint: Identifies the model; part of the codec's fingerprint.
+            token_bits: The number of bits of a window, or 8 for the halves of 16.
+            keeps_wrong: Encode text even if its windows decode to other text, to train on it as the paper did.
+                Otherwise encoding raises DataError for such text.
+
+        Raises:
+            ConfigError: The windows are not such windows, or `token_bits` does not fit them.
+        """
         if windows.num_symbols != 256:
             raise ConfigError(f"the windows have {windows.num_symbols} symbols; a codec needs all 256 bytes")
         if windows.bits > 16 or token_bits not in (windows.bits, _HALF_BITS) or windows.bits % token_bits != 0:
             raise ConfigError(f"token_bits is {token_bits} for windows of {windows.bits} bits; give those, or 8 of 16")
         self.windows, self.token_bits, self.keeps_wrong = windows, token_bits, keeps_wrong
+        self.model_fingerprint = model_fingerprint
         self._num_parts = windows.bits // token_bits
         self.vocab_size = 1 << token_bits
         self.unstable_tail: int | None = self._num_parts
@@ -129,8 +159,17 @@ class PaperEqualInfoCodec:
             f"max_symbols={windows.max_symbols} token_bits={token_bits}\n{model_fingerprint}".encode()
         ).hexdigest()
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        """DataError: some windows decode to other text, unless keeps_wrong."""
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "windows": self.windows,
+            "model_fingerprint": self.model_fingerprint,
+            "token_bits": self.token_bits,
+            "keeps_wrong": self.keeps_wrong,
+        }
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        """Encode text. Raises DataError if some windows decode to other text, unless `keeps_wrong` is set."""
+        data = as_bytes(data)
         codes = [code for code, _ in self.windows.encode(data)]
         if not self.keeps_wrong and self.windows.decode(codes) != data:
             report = self.windows.report(data)
@@ -144,11 +183,14 @@ class PaperEqualInfoCodec:
         return np.stack((windows >> 8, windows & 255), 1).reshape(-1)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        """Of an upper half at the end, nothing. DataError: also a window that no string has."""
+        """Decode tokens; an upper half left over at the end decodes to nothing.
+
+        Raises DataError for an id outside [0, vocab_size), and for a window that no string encodes to.
+        """
         return b"".join(self._strings(tokens))
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Of what is decoded, which need not be as long as what was encoded."""
+        """Return the lengths of what tokens decode to, which need not be what was encoded."""
         lengths = np.array([len(string) for string in self._strings(tokens)], np.int64)
         if self._num_parts == 1:
             return lengths
@@ -157,7 +199,7 @@ class PaperEqualInfoCodec:
         return halves
 
     def _strings(self, tokens: npt.ArrayLike) -> list[bytes]:
-        ids = checked_ids(tokens, self).astype(np.int64)
+        ids = validate_ids(tokens, self).astype(np.int64)
         if self._num_parts == 2:
             whole = ids[: len(ids) // 2 * 2].reshape(-1, 2)
             ids = whole[:, 0] << 8 | whole[:, 1]

@@ -10,29 +10,41 @@ import numpy.typing as npt
 
 from fastcompress._core import lz77 as _core
 from fastcompress.codec.files import CodecKind, register_codec
-from fastcompress.codec.protocol import Codec, checked_ids
+from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.lz77 import LITERAL, LZTokens, Params, parse, reconstruct
 
 _NUM_BYTES = 256
 
 
-class LZ77Codec:
-    """A parse as one stream of ids.
+class LZ77Codec(CodecBase):
+    """An LZ77 parse as one stream of ids.
 
-    alphabet "fields": one id a token, up to 2**32 of them, for models that take `columns`. "buckets": some three
-    hundred ids; a match is several, which stand for no byte but the last one.
+    With the alphabet "fields" a token is one id out of up to 2**32, for models that read `columns`. With "buckets"
+    there are about 300 ids; a match takes several, and its bytes become decodable with the last of them.
 
-    Many sequences of tokens spell one text, hence not unambiguous; those of `lz77.IncrementalParser.is_legal` alone
-    are.
+    Not unambiguous: many token sequences decode to the same text. In a greedy parse exactly one consists of legal
+    tokens (`lz77.IncrementalParser.is_legal`).
+
+    >>> codec = LZ77Codec()
+    >>> len(codec.encode("abcdabcdabcd")), codec.columns(codec.encode("abcdabcdabcd"))[4:]
+    (5, LZTokens(kind=array([1], dtype=uint8), value=array([4], dtype=uint32), length=array([8], dtype=uint32)))
     """
 
     lossless = True
     unambiguous = False
 
     def __init__(self, params: Params | None = None, alphabet: Literal["fields", "buckets"] = "fields") -> None:
-        """ConfigError: "fields" of an unlimited window or max_length, or of so much of both that ids would not fit 32
-        bits."""
+        """Make a codec of a parse.
+
+        Args:
+            params: Settings of the parse; None for the default ones.
+            alphabet: "fields" or "buckets".
+
+        Raises:
+            ConfigError: The alphabet is neither; or it is "fields", and `params` has no limit for window or max_length,
+                or limits so large that ids would not fit 32 bits.
+        """
         self.params = params = params or Params()
         self.alphabet = alphabet
         longest_tail = max(1 if params.parse == "greedy" else 2, params.min_length - 1)
@@ -58,8 +70,11 @@ class LZ77Codec:
             f"fastcompress lz77 codec, version 1\n{_settings(params)} alphabet={alphabet}".encode()
         ).hexdigest()
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        tokens = parse(data, self.params)
+    def _arguments(self) -> dict[str, Any]:
+        return {"params": self.params, "alphabet": self.alphabet}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        tokens = parse(as_bytes(data), self.params)
         if self.alphabet == "buckets":
             return _core.bucket_encode(tokens.kind, tokens.value, tokens.length, self.params.core)
         is_literal = tokens.kind == LITERAL
@@ -72,26 +87,28 @@ class LZ77Codec:
         return np.where(is_literal, tokens.value, match).astype(np.uint32)
 
     def columns(self, tokens: npt.ArrayLike) -> LZTokens:
-        """The parse that ids, integers[n], stand for: kind, value and length. DataError: an id outside [0,
-        vocab_size), or out of place."""
+        """Return the parse that ids, integers[n], encode, as columns of kind, value and length.
+
+        Raises DataError for an id outside [0, vocab_size), or one that cannot follow those before it.
+        """
         return self._parsed(tokens)[0]
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
         try:
             return reconstruct(self.columns(tokens))
         except FormatError as error:
-            raise DataError(f"these ids of {self.name} spell nothing: {error}") from None
+            raise DataError(f"these ids of {self.name} do not decode: {error}") from None
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         return self._parsed(tokens)[1]
 
     def _parsed(self, tokens: npt.ArrayLike) -> tuple[LZTokens, npt.NDArray[np.int64]]:
-        ids = checked_ids(tokens, self).astype(np.uint32)
+        ids = validate_ids(tokens, self)
         if self.alphabet == "buckets":
             try:
                 kind, value, length, byte_lengths = _core.bucket_decode(ids, self.params.core)
             except FormatError as error:
-                raise DataError(f"these ids of {self.name} spell nothing: {error}") from None
+                raise DataError(f"these ids of {self.name} do not decode: {error}") from None
             return LZTokens(kind, value, length), byte_lengths
         is_match = ids >= _NUM_BYTES
         distance, length = np.divmod(np.where(is_match, ids - np.uint32(_NUM_BYTES), 0), self._num_lengths)
@@ -108,18 +125,30 @@ def _params_state(params: Params) -> dict[str, Any]:
     return {name: getattr(params, name) for name in ("window", "min_length", "max_length", "depth", "parse")}
 
 
-class LZPCodec:
-    """Matches without distances: the source is what followed the last `order` bytes when they occurred last. One id a
-    token.
+class LZPCodec(CodecBase):
+    """Matches without distances: a match copies what followed the most recent occurrence of the last `order` bytes.
 
-    Which tokens may follow is not masked, hence not unambiguous.
+    A token is one id. Not unambiguous: a literal may stand where a match would.
+
+    >>> codec = LZPCodec()
+    >>> codec.decode(codec.encode("to be or not to be or not to be"))
+    b'to be or not to be or not to be'
     """
 
     lossless = True
     unambiguous = False
 
     def __init__(self, order: int = 4, min_length: int = 2, max_length: int = 258) -> None:
-        """order: bytes of context, 1 to 64. ConfigError: out of range."""
+        """Make a codec.
+
+        Args:
+            order: Bytes of context, 1 to 64.
+            min_length: The length of the shortest match, at least 1.
+            max_length: The length of the longest match, at least `min_length`.
+
+        Raises:
+            ConfigError: A setting is out of range.
+        """
         for name, value in (("order", order), ("min_length", min_length), ("max_length", max_length)):
             if not 0 <= value < 1 << 32:
                 raise ConfigError(f"{name} is {value}; it must be a positive number")
@@ -132,17 +161,20 @@ class LZPCodec:
             f"fastcompress lzp codec, version 1\norder={order} min_length={min_length} max_length={max_length}".encode()
         ).hexdigest()
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        return _core.lzp_encode(data, self._core)
+    def _arguments(self) -> dict[str, Any]:
+        return {"order": self.order, "min_length": self.min_length, "max_length": self.max_length}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        return _core.lzp_encode(as_bytes(data), self._core)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
         try:
-            return _core.lzp_decode(checked_ids(tokens, self).astype(np.uint32), self._core, _core.MAX_TEXT_BYTES)
+            return _core.lzp_decode(validate_ids(tokens, self), self._core, _core.MAX_TEXT_BYTES)
         except FormatError as error:
-            raise DataError(f"these ids of {self.name} spell nothing: {error}") from None
+            raise DataError(f"these ids of {self.name} do not decode: {error}") from None
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        ids = checked_ids(tokens, self).astype(np.int64)
+        ids = validate_ids(tokens, self).astype(np.int64)
         return np.where(ids < _NUM_BYTES, 1, ids - _NUM_BYTES + self.min_length)
 
 

@@ -519,7 +519,7 @@ def test_paths_that_hold_no_corpus_are_named(tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(DataError, match=r"one\.txt: cannot be read \(Permission denied\)"):
         load_corpus(str(tmp_path / "one.txt"))
     monkeypatch.setattr(Path, "open", refuse)

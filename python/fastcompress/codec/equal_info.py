@@ -73,7 +73,7 @@ class EqualInfoCodec(CodecBase):
         return np.stack((ids >> 8, ids & 255), 1).reshape(-1) if self._has_halves else ids
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
-        """Decode tokens; an upper half left over at the end decodes to the prefix that the strings of its 256 ids share.
+        """Decode tokens; an upper half left over at the end decodes to the common prefix of the strings of its 256 ids.
 
         Raises DataError for an id outside [0, vocab_size), and for two halves that form 0xFFFF, which is no id.
         """

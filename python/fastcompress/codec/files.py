@@ -1,4 +1,4 @@
-"""Saving codecs, loading them, and the kinds that can be."""
+"""Codec files, and the kinds of codec that can be saved."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class CodecKind:
-    """How a kind of codec becomes JSON values and comes back.
+    """The way in which one kind of codec is saved and loaded.
 
     Attributes:
-        name: stored in the file, such as "char".
-        codec_type: instances of it are of this kind.
-        to_state, from_state: a JSON object of everything that decides the mapping, and the codec of one.
-            from_state may raise KeyError, TypeError or ValueError on a malformed state.
+        name: The kind's name in the file, such as "char".
+        codec_type: The type whose instances are of this kind.
+        to_state: Returns a JSON object of everything that determines the mapping of a codec.
+        from_state: Returns the codec of such an object; may raise KeyError, TypeError or ValueError if it is malformed.
     """
 
     name: str
@@ -40,16 +40,16 @@ _KINDS: dict[str, CodecKind] = {}
 
 
 def register_codec(kind: CodecKind) -> None:
-    """Make `kind` known to save_codec and load_codec. ConfigError when its name is taken."""
+    """Make `kind` known to save_codec and load_codec. Raises ConfigError if its name is taken."""
     if kind.name in _KINDS:
         raise ConfigError(f"codec kind {kind.name!r} is registered already; choose another name")
     _KINDS[kind.name] = kind
 
 
 def save_codec(codec: Codec, path: str | os.PathLike[str]) -> None:
-    """Write `codec` to `path` as one JSON file, replacing it; readers see the old or the new, whole.
+    """Write `codec` to `path` as one JSON file; an existing file is replaced, all or nothing.
 
-    ConfigError: a kind nobody registered. OutputError: cannot be written.
+    Raises ConfigError if the codec is of no registered kind, OutputError if the file cannot be written.
     """
     kind = next((kind for kind in _KINDS.values() if type(codec) is kind.codec_type), None)
     if kind is None:
@@ -66,21 +66,23 @@ def save_codec(codec: Codec, path: str | os.PathLike[str]) -> None:
 
 
 def load_codec(path: str | os.PathLike[str]) -> Codec:
-    """Read a codec saved by save_codec.
+    """Read a codec that save_codec wrote.
 
-    DataError: no such file. FormatError: not a codec file, of another version, of an unknown kind, or
-    malformed. MismatchError: its state does not have the fingerprint it claims.
+    Raises:
+        DataError: The file does not exist or cannot be read.
+        FormatError: It is not a codec file, is damaged, or is of a version or kind that this build does not know.
+        MismatchError: Its contents do not have the fingerprint that it states.
     """
     return codec_from_json(parse_json(read_blob(path)), os.fspath(path))
 
 
 def to_text(blob: bytes) -> str:
-    """Bytes as a codec's state can hold them."""
+    """Encode bytes as text, for the JSON state of a codec."""
     return base64.b64encode(blob).decode("ascii")
 
 
 def from_text(text: str) -> bytes:
-    """What `to_text` was given. FormatError: not base64."""
+    """Return the bytes that `to_text` encoded. Raises FormatError if the text is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -91,16 +93,13 @@ def read_blob(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise DataError(
-            f"{path}: no such codec file; name a codec.json, a saved vocabulary or codebook, a tokenizer.json, or one "
-            "of byte, lz77, lz77-buckets, lzp and gzip"
-        ) from None
+        raise DataError(f"{path}: no such codec file; name one that save_codec wrote") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a codec.json or a BPE vocabulary") from error
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable codec file") from error
 
 
 def parse_json(blob: bytes) -> Any:
-    """What JSON says; None for what is none."""
+    """The value of a JSON text; None if it is not JSON."""
     try:
         return json.loads(blob)
     except (ValueError, RecursionError):

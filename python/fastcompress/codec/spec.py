@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+import hashlib
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fastcompress.bpe import BPE
@@ -13,7 +16,8 @@ from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
 from fastcompress.codec.protocol import Codec
 from fastcompress.equal_info import Codebook
-from fastcompress.errors import FormatError
+from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS, PublishedEncoding
 
 CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "byte": ByteCodec,
@@ -22,26 +26,78 @@ CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "lzp": LZPCodec,
     "gzip": GzipCodec,
 }
+CODEC_FILES = "a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook or codec.json"
+_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\s")
 
 
-def codec_from_spec(spec: str) -> Codec:
-    """The codec a user names: one of CODECS_BY_NAME with its default settings, or the path of a codec.json, of a
-    saved vocabulary or codebook, or of a tokenizer.json."""
+def codec_from_spec(spec: str, *, default_pattern: str | None = None, other_names: Sequence[str] = ()) -> Codec:
+    """Return the codec that a user names.
+
+    Args:
+        spec: A key of CODECS_BY_NAME, for default settings; the name of a published encoding, such as "cl100k_base";
+            or the path of a codec.json, saved vocabulary, codebook, tokenizer.json or rank file. A rank file stores no
+            pattern: unless it is a published one, its path is followed by a colon and the pattern, as in
+            "my.tiktoken:cl100k".
+        default_pattern: The pattern of a rank file for which none is given; None to refuse such files. Decoding does
+            not depend on it.
+        other_names: Names that the caller handles itself, to be listed in the error for an unknown name.
+
+    Raises:
+        DataError: There is no such name or file, or the file cannot be read.
+        FormatError: The file is none of these, or damaged.
+        ConfigError: A rank file's pattern is not known.
+    """
     if spec in CODECS_BY_NAME:
         return CODECS_BY_NAME[spec]()
-    blob = read_blob(spec)
+    if spec in PUBLISHED_ENCODINGS:
+        return BPECodec(BPE.from_tiktoken(spec))
+    path, colon, pattern = spec.partition(".tiktoken:")
+    if colon and not Path(spec).exists():
+        return BPECodec(BPE.from_tiktoken(_existing(Path(path + ".tiktoken"), spec, other_names), pattern=pattern))
+    path = str(_existing(Path(spec), spec, other_names))
+    blob = read_blob(path)
     if blob.lstrip()[:1] == b"{":
         if isinstance(document := parse_json(blob), dict) and "model" in document and "format" not in document:
-            return BPECodec(BPE.from_huggingface(Path(spec)))
-        return codec_from_json(document, spec)
+            return BPECodec(BPE.from_huggingface(Path(path)))
+        return codec_from_json(document, path)
     if Codebook.is_file(blob):
         try:
             return EqualInfoCodec(Codebook.from_bytes(blob))
         except FormatError as error:
-            raise FormatError(f"{spec}: {error}") from error
+            raise FormatError(f"{path}: {error}") from error
+    if path.endswith(".tiktoken") or _RANK_LINE.match(blob):
+        return BPECodec(_from_rank_file(path, blob, default_pattern))
     try:
         return BPECodec(BPE.from_bytes(blob))
     except FormatError as error:
-        raise FormatError(
-            f"{spec}: neither a codec.json, a tokenizer.json, a codebook nor a BPE vocabulary ({error})"
-        ) from error
+        raise FormatError(f"{path}: not {CODEC_FILES} ({error})") from error
+
+
+def _existing(path: Path, spec: str, other_names: Sequence[str]) -> Path:
+    """The path itself; DataError names what works instead if nothing is there."""
+    if path.exists():
+        return path
+    names = [*CODECS_BY_NAME, *other_names, *PUBLISHED_ENCODINGS]
+    close = difflib.get_close_matches(spec.lower(), names, n=2, cutoff=0.7)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    raise DataError(f"{spec}: no such codec or file; {hint}name one of {', '.join(names)}, or {CODEC_FILES}")
+
+
+def _from_rank_file(path: str, blob: bytes, default_pattern: str | None) -> BPE:
+    if published := _published(blob):
+        return BPE.from_tiktoken(path, pattern=published.pattern, special_tokens=dict(published.special_tokens))
+    if default_pattern is None:
+        raise ConfigError(
+            f"{path}: a rank file does not store its pattern; name it after a colon, as in {path}:cl100k, or convert "
+            "the file to a vocabulary (.bpe)"
+        )
+    return BPE.from_tiktoken(path, pattern=default_pattern)
+
+
+def _published(blob: bytes) -> PublishedEncoding | None:
+    """The first published encoding that has these ranks."""
+    digest = hashlib.sha256(blob).hexdigest()
+    for encoding in PUBLISHED_ENCODINGS.values():
+        if any(source.sha256 == digest and not source.is_merge_list for source in encoding.sources):
+            return encoding
+    return None

@@ -17,9 +17,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from fastcompress._files import write_atomically
+from fastcompress.data.text_files import check_named_file, open_text
 from fastcompress.errors import DataError, FormatError
 
 TINY_SHAKESPEARE_URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
@@ -29,14 +29,6 @@ _TIMEOUT_SECONDS = 30.0
 # Generated tables above this size (pydoc's topics, a prose corpus of its own, is one) are not source code.
 _LARGEST_SOURCE_BYTES = 1 << 18
 _NO_SOURCE_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
-# Endings of files that would be nonsense as text, and what to do with them.
-_FOREIGN = {
-    (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".7z", ".rar"): "unpack it",
-    (".zst", ".bz2", ".lz4", ".br"): "decompress it (only .gz and .xz are read as they are)",
-    (".parquet", ".arrow", ".feather", ".orc", ".avro"): "write its text as JSON lines",
-    (".npy", ".npz", ".safetensors", ".pt", ".pth", ".pickle", ".pkl"): "name the text it was made of",
-    (".shard",): "name the text, or train with --shards and the folder that encode wrote",
-}
 _SITE_FILES = ("sitecustomize.py", "usercustomize.py", "_sysconfigdata")
 
 
@@ -160,33 +152,29 @@ def _download_tiny_shakespeare(cached: Path) -> bytes:
 def path_documents(path: Path, text_key: str = "text") -> Iterator[Document]:
     """The documents of a path: a folder's files, the rows of JSON lines, any other file whole, as it is.
 
-    Files that end in .gz or .xz are decompressed. DataError for files whose names say that they are no text:
-    archives, other compressions, tables, arrays, shards.
+    Files packed as .gz, .xz or .fcz are unpacked. Raises DataError for files that are recognized as no text (see
+    `text_files`): other compressions, archives, tables, arrays, images, shards.
     """
     if path.is_dir():
         yield from folder(path, folder_files(path), text_key)
     else:
+        with _reading(path):
+            check_named_file(path)
         yield from _file_documents(path, path.name, text_key)
 
 
 def _file_documents(path: Path, document_id: str, text_key: str) -> Iterator[Document]:
-    name = path.name.lower()
-    for suffixes, remedy in _FOREIGN.items():
-        if name.endswith(suffixes):
-            raise DataError(f"{path}: is no text ({path.suffix}); {remedy}, or leave it out")
     if is_json_lines(path):
         yield from json_lines(path, text_key)
-    elif name.endswith((".gz", ".xz")):
-        with _reading(path), _open_lines(path) as file:
+    else:
+        with _reading(path), open_text(path) as file:
             data = file.read()
         yield Document(document_id, data)
-    else:
-        yield Document(document_id, _read_bytes(path))
 
 
 def is_json_lines(path: Path) -> bool:
-    """By name: .jsonl, .jsonl.gz, .jsonl.xz."""
-    return path.name.lower().endswith((".jsonl", ".jsonl.gz", ".jsonl.xz"))
+    """Return whether the name is that of JSON lines: .jsonl, .jsonl.gz, .jsonl.xz or .jsonl.fcz."""
+    return path.name.lower().endswith((".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.fcz"))
 
 
 def json_lines(path: Path, text_key: str) -> Iterator[Document]:
@@ -195,7 +183,7 @@ def json_lines(path: Path, text_key: str) -> Iterator[Document]:
     Lines end at "\\n" only; blank ones are skipped. DataError names the path, the line and what is wrong with
     it; FormatError: the compressed file is damaged.
     """
-    with _reading(path), _open_lines(path) as file:
+    with _reading(path), open_text(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield _row_document(line, f"{path}: line {number}", f"{path.name}:{number}", text_key)
@@ -206,18 +194,12 @@ def _reading(path: Path) -> Iterator[None]:
     """Errors of reading `path`, compressed or not, as this package's."""
     try:
         yield
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+    except DataError:
+        raise
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError, FormatError) as error:
         raise FormatError(f"{path}: damaged or truncated ({error}); get the file again") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
-
-
-def _open_lines(path: Path) -> IO[bytes] | gzip.GzipFile | lzma.LZMAFile:
-    if path.suffix.lower() == ".xz":
-        return lzma.open(path, "rb")
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rb")
-    return path.open("rb")
 
 
 def _row_document(line: bytes, where: str, default_id: str, text_key: str) -> Document:

@@ -1,0 +1,158 @@
+"""Recognizing what a file holds, by its name and its first bytes, before it is taken for text.
+
+Text that is packed (.gz, .xz, .fcz) is unpacked. Files that would be nonsense as text (archives, tables, images, UTF-16)
+are refused, with what to do instead.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+from pathlib import Path
+from typing import IO
+
+from fastcompress.errors import DataError
+
+_START_BYTES = 1024
+_CHUNK_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 16
+
+_UNPACK = "unpack it"
+_DECOMPRESS = "decompress it (only .gz, .xz and .fcz are read as they are)"
+_TABLE = "write its text as JSON lines (.jsonl)"
+_SOURCE = "name the text it was made of"
+_NO_TEXT = "name text"
+
+# Names of files that would be nonsense as text, and what to do with them.
+_FOREIGN_SUFFIXES = {
+    (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".7z", ".rar"): _UNPACK,
+    (".zst", ".bz2", ".lz4", ".br"): _DECOMPRESS,
+    (".parquet", ".arrow", ".feather", ".orc", ".avro", ".sqlite", ".xlsx"): _TABLE,
+    (".npy", ".npz", ".safetensors", ".pt", ".pth", ".pickle", ".pkl"): _SOURCE,
+    (".shard",): "name the text, or train with --shards and the folder that encode wrote",
+}
+# First bytes (at an offset), what they begin, and what to do with it.
+_FOREIGN_STARTS = (
+    (0, b"PK\x03\x04", "a ZIP archive", _UNPACK),
+    (0, b"PK\x05\x06", "a ZIP archive", _UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (0, b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (257, b"ustar", "a tar archive", _UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "compressed by zstd", _DECOMPRESS),
+    (0, b"\x04\x22\x4d\x18", "compressed by lz4", _DECOMPRESS),
+    (4, b"1AY&SY", "compressed by bzip2", _DECOMPRESS),
+    (0, b"PAR1\x15", "a Parquet table", _TABLE),
+    (0, b"ARROW1\x00\x00", "an Arrow table", _TABLE),
+    (0, b"Obj\x01", "an Avro table", _TABLE),
+    (0, b"SQLite format 3\x00", "an SQLite database", _TABLE),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file", _TABLE),
+    (0, b"\x93NUMPY", "a NumPy array", _SOURCE),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", _NO_TEXT),
+    (0, b"\xff\xd8\xff", "a JPEG image", _NO_TEXT),
+    (0, b"GIF89a", "a GIF image", _NO_TEXT),
+    (0, b"GIF87a", "a GIF image", _NO_TEXT),
+    (8, b"WEBPVP8", "a WebP image", _NO_TEXT),
+    (8, b"WAVEfmt ", "a WAVE recording", _NO_TEXT),
+    (0, b"II*\x00", "a TIFF image", _NO_TEXT),
+    (0, b"MM\x00*", "a TIFF image", _NO_TEXT),
+    (4, b"ftyp", "an MP4 or HEIF file", _NO_TEXT),
+    (0, b"OggS\x00", "an Ogg file", _NO_TEXT),
+    (0, b"fLaC\x00", "a FLAC recording", _NO_TEXT),
+    (0, b"%PDF-", "a PDF document", "extract its text (pdftotext)"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document", "save it as text"),
+    (0, b"\x7fELF", "a program", _NO_TEXT),
+)
+_PACKED = {".gz": b"\x1f\x8b\x08", ".xz": b"\xfd7zXZ\x00", ".fcz": b"\x89FCFCZ\r\n"}
+_UTF16_MARKS = {b"\xff\xfe": "UTF-16LE", b"\xfe\xff": "UTF-16BE"}
+
+
+def open_text(path: Path) -> IO[bytes]:
+    """Open a file of text, unpacked if its name or first bytes say that it is packed.
+
+    Raises DataError for what is recognized as no text; errors of reading and unpacking pass through.
+    """
+    with path.open("rb") as file:
+        start = file.read(_START_BYTES)
+    check_start(str(path), start)
+    packing = _packing(path.name, start)
+    if packing == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if packing == ".xz":
+        return lzma.open(path, "rb")
+    if packing == ".fcz":
+        return _open_archive(path.open("rb"))
+    return path.open("rb")
+
+
+def unpack(name: str, data: bytes) -> bytes:
+    """Return text that was read from `name`, unpacked if need be. Raises as `open_text` does."""
+    check_start(name, data[:_START_BYTES])
+    packing = _packing(name, data[:_START_BYTES])
+    if packing == ".gz":
+        return gzip.decompress(data)
+    if packing == ".xz":
+        return lzma.decompress(data)
+    return _open_archive(io.BytesIO(data)).read() if packing == ".fcz" else data
+
+
+def check_start(name: str, start: bytes) -> None:
+    """Raise DataError if a file of this name and these first bytes is recognized as no text."""
+    lowered = name.lower()
+    for suffixes, remedy in _FOREIGN_SUFFIXES.items():
+        if lowered.endswith(suffixes):
+            raise DataError(f"{name}: is no text ({Path(name).suffix}); {remedy}, or leave it out")
+    for offset, magic, what, remedy in _FOREIGN_STARTS:
+        if start.startswith(magic, offset):
+            raise DataError(f"{name}: is no text but {what}; {remedy}, or leave it out")
+    encoding = _UTF16_MARKS.get(start[:2])
+    if encoding and len(start) >= 4 and _decodes(start[: len(start) // 2 * 2], encoding):
+        raise DataError(f"{name}: is {encoding[:6]} text; convert it to UTF-8 (iconv -f {encoding[:6]} -t UTF-8)")
+
+
+def check_named_file(path: Path) -> None:
+    """Raise DataError for tables and JSON that a user names as text; within folders (of programs, say) they are text."""
+    name = path.name.lower().removesuffix(".gz").removesuffix(".xz").removesuffix(".fcz")
+    as_it_is = "or give it a name that ends in .txt to take it as it is"
+    if name.endswith((".csv", ".tsv")):
+        raise DataError(f"{path}: is a table, not text; {_TABLE}, {as_it_is}")
+    if name.endswith(".json"):
+        with open_text(path) as file:
+            start = file.read(_START_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if start in (b"[", b"{"):
+            raise DataError(f"{path}: is JSON, not text; {_TABLE}, one object a line, {as_it_is}")
+
+
+def looks_binary(data: bytes) -> bool:
+    """Return whether more than a tenth of the beginning of `data` is NUL or not UTF-8."""
+    sample = data[:_SAMPLE_BYTES]
+    num_bad = sample.count(0) + sample.decode("utf-8", "replace").count("\ufffd")
+    return num_bad * 10 > len(sample)
+
+
+def _packing(name: str, start: bytes) -> str | None:
+    """The suffix of the format that a file is packed in, by its name or else its first bytes."""
+    for suffix, magic in _PACKED.items():
+        if start.startswith(magic) or name.lower().endswith(suffix):
+            return suffix
+    return None
+
+
+def _open_archive(file: IO[bytes]) -> IO[bytes]:
+    from fastcompress.archive import Decompressor
+
+    unpacked, decompressor = io.BytesIO(), Decompressor()
+    with file:
+        while chunk := file.read(_CHUNK_BYTES):
+            unpacked.write(decompressor.update(chunk))
+    decompressor.finish()
+    unpacked.seek(0)
+    return unpacked
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError as error:
+        return error.end == len(data)  # half of a pair, cut off
+    return True

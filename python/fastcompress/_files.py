@@ -1,8 +1,9 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that no reader ever sees half of one."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -11,29 +12,42 @@ from typing import BinaryIO
 
 from fastcompress.errors import FastcompressError, OutputError
 
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or choose another disk",
+    errno.EDQUOT: "free some space, or choose another disk",
+    errno.EFBIG: "raise the limit on the size of files, or choose another disk",
+    errno.EACCES: "choose a place that you may write to",
+    errno.EPERM: "choose a place that you may write to",
+    errno.EROFS: "choose a place that you may write to",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EPIPE: "keep the program that reads it running",
+    errno.EIO: "check the disk, or choose another",
+}
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Writes ``content`` to ``path``, all or nothing; what `replacing` says holds here too."""
-    with open_atomically(path) as file:
+
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, overwrite: bool = True) -> None:
+    """Write ``content`` to ``path``, all or nothing, as `replacing` does."""
+    with open_atomically(path, overwrite=overwrite) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A stream whose bytes are at ``path`` when the block ends, and nowhere when it raises; see `replacing`."""
-    with replacing(path) as temporary, open(temporary, "wb") as file:
+def open_atomically(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes are at ``path`` when the block ends, and nowhere if it raises; see `replacing`."""
+    with replacing(path, overwrite=overwrite) as temporary, open(temporary, "wb") as file:
         yield file
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The name of a temporary file to write; when the block ends it is renamed to ``path``.
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
+    """Yield the name of a temporary file to write; when the block ends it is renamed to ``path``.
 
-    After an error or a crash the old file, or none, is there, never a part. The file is on disk before it gets
-    its name. It keeps the mode of the one it replaces; a new one has the mode that the umask leaves. A symbolic
-    link stays, and its target is replaced. What exists and is no regular file (a pipe, a device) is yielded
-    itself, to be written as it is. Raises OutputError when the file cannot be written; errors of this
-    package that the block raises pass through.
+    After an error or a crash the old file, or none, is there, never a part of one. The file is on disk before it gets
+    its name. It keeps the mode of the one it replaces; a new one has the mode that the umask leaves. A symbolic link
+    stays, and its target is replaced. If ``path`` exists and is no regular file (a pipe, a device), it is yielded
+    itself, to be written as it is. Without ``overwrite``, a file that exists is refused, even if it appears while the
+    block runs. Raises OutputError if the file cannot be written; errors of this package that the block raises pass
+    through.
     """
     try:
         existing = _stat(path)
@@ -41,6 +55,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield Path(path)
             return
         target = Path(os.path.realpath(path))
+        if existing is not None and not overwrite:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
         try:
             temporary.open("xb").close()
@@ -49,21 +65,39 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             with temporary.open("r+b") as file:
                 os.fsync(file.fileno())
             temporary.chmod(mode)
-            os.replace(temporary, target)
+            _rename(temporary, target, overwrite)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
     except FastcompressError:
         raise
+    except FileExistsError as error:
+        raise OutputError(f"{path}: exists already; choose another output") from error
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written ({error.strerror or error}); choose a folder that exists and is writable"
-        ) from error
+        remedy = _REMEDIES.get(error.errno or 0, "choose a folder that exists and is writable")
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}") from error
+
+
+def _rename(source: Path, target: Path, overwrite: bool) -> None:
+    """Give a file its name; without ``overwrite``, FileExistsError if there is a file of that name by now."""
+    if overwrite:
+        os.replace(source, target)
+        return
+    try:
+        os.link(source, target)  # unlike a rename, this never replaces
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        os.replace(source, target)
+    else:
+        source.unlink()
 
 
 def _stat(path: str | os.PathLike[str]) -> os.stat_result | None:
-    """Of what ``path`` leads to, None when that does not exist."""
+    """The status of what ``path`` leads to; None if that does not exist."""
     try:
         return os.stat(path)
     except FileNotFoundError:

@@ -1,13 +1,14 @@
-"""The `fastcompress` command: one module a subcommand, and one place that turns errors into one line.
+"""The `fastcompress` command: one module per subcommand, and one place that turns errors into one line.
 
 Modules here import nothing heavy at the top (no torch): `fastcompress --help` loads them all. Results go to
 standard output; progress, warnings and errors go to standard error.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted, 141 nobody reads standard output any more.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,56 +20,63 @@ from fastcompress.cli.archive import compress, decompress
 from fastcompress.cli.convert import convert
 from fastcompress.cli.decode import decode
 from fastcompress.cli.encode import encode
+from fastcompress.cli.errors import BROKEN_PIPE_CODE, describe
 from fastcompress.cli.eval import evaluate
 from fastcompress.cli.generate import generate
+from fastcompress.cli.streams import StandardOutput, give_up_stdout, open_closed_streams
 from fastcompress.cli.study import study
 from fastcompress.cli.train import train
 from fastcompress.cli.train_tokenizer import train_tokenizer
 from fastcompress.cli.view import view
-from fastcompress.errors import FastcompressError
-
-_TRAIN_PACKAGES = {"torch", "safetensors", "tqdm"}
 
 
 class CommandLine(click.Group):
-    """A group whose errors are one line on standard error, `error: WHAT; REMEDY`, and an exit code."""
+    """A group whose errors are one line on standard error, `error: PROBLEM; REMEDY`, and an exit code."""
+
+    running: click.Command | None = None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        self.running = command
+        return name, command, rest
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **settings: Any) -> NoReturn:
+        open_closed_streams()
+        self.running = None
+        code = self._run(args, settings)
+        if code == BROKEN_PIPE_CODE:
+            give_up_stdout()
+        sys.exit(code)
+
+    def _run(self, args: Sequence[str] | None, settings: dict[str, Any]) -> int:
         wants_traceback = "--traceback" in (sys.argv if args is None else args)
-        settings["standalone_mode"] = False
         try:
-            code = super().main(args, **settings)
+            code = super().main(args, **{**settings, "standalone_mode": False})
+            StandardOutput().flush()
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)
-            code = 2
+            _complain(error.format_message())
+            return 2
         except click.Abort:
-            click.echo("interrupted", err=True)
-            code = 130
+            _complain("interrupted")
+            return 130
         except Exception as error:
             if wants_traceback:
                 traceback.print_exc()
-            code = _report(error)
-        sys.exit(code if isinstance(code, int) else 0)
+            message, code = describe(error, self.running)
+            _complain(f"error: {message}")
+            with contextlib.suppress(Exception):
+                StandardOutput().flush()
+                return code
+            give_up_stdout()
+        return code if isinstance(code, int) else 0
 
 
-def _report(error: Exception) -> int:
-    """Print what `error` means to a user, in one line; returns the exit code."""
-    if isinstance(error, click.ClickException):
-        context = getattr(error, "ctx", None)
-        hint = f"; see {context.command_path} --help" if context is not None else ""
-        message = error.format_message().rstrip(".") + hint
-    elif isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _TRAIN_PACKAGES:
-        message = f"this needs {error.name}, which is not installed: pip install 'fastcompress[train]'"
-    elif isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        message = "out of memory; use a smaller --batch-size or --micro-batch-size, or a smaller corpus"
-    elif isinstance(error, FastcompressError) or (isinstance(error, OSError) and error.strerror is None):
-        message = str(error)
-    elif isinstance(error, OSError):
-        message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-    else:
-        message = f"{type(error).__name__}: {error}; this is a bug: please report it with --traceback's output"
-    click.echo("error: " + " ".join(message.split()), err=True)
-    return error.exit_code if isinstance(error, click.ClickException) else 1
+def _complain(message: str) -> None:
+    """Print to standard error, unless nobody reads it."""
+    with contextlib.suppress(OSError):
+        click.echo(message, err=True)
 
 
 @click.group(
@@ -80,7 +88,7 @@ def _report(error: Exception) -> int:
 @click.version_option(package_name="fastcompress", message="%(prog)s %(version)s")
 @click.option("--traceback", is_flag=True, expose_value=False, help="On an error, print where it came from.")
 def main() -> None:
-    """Text to tokens to bits per byte: train tokenizers and models, and compare them."""
+    """Turn text into tokens and bits: train tokenizers and models, and compare them by bits per byte."""
 
 
 for _command in (
@@ -97,6 +105,6 @@ for _command in (
     view,
 ):
     _command.params.append(
-        click.Option(["--traceback"], is_flag=True, expose_value=False, help="On an error, print its origin.")
+        click.Option(["--traceback"], is_flag=True, expose_value=False, help="On an error, print where it came from.")
     )
     main.add_command(_command)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from fastcompress.cli.output import check_output, count, json_option, open_output, progress_bar, show_result
+from fastcompress.cli.output import (
+    check_output,
+    count,
+    force_option,
+    json_option,
+    open_output,
+    progress_bar,
+    show_result,
+)
+from fastcompress.cli.streams import naming_stdin, stdin
 
 if TYPE_CHECKING:
     from fastcompress.archive import Method
@@ -21,18 +28,18 @@ _CHUNK_BYTES = 1 << 20
 
 
 @click.command(
-    short_help="Make a file smaller.",
+    short_help="Compress a file.",
     epilog="\b\nExamples:\n"
     "  fastcompress compress book.txt\n"
     "  tar c folder | fastcompress compress - --level 9 -o folder.tar.fcz",
 )
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", help="A file; -: standard output.  [default: FILE.fcz; of -, -]")
+@click.option("-o", "--output", help="Output file, or - for standard output.  [default: FILE.fcz, or - if FILE is -]")
 @click.option("--method", type=click.Choice(["lz", "cm"]), default="lz", show_default=True,
-              help="lz is quick to decompress; cm is a sixth smaller, at 1 MB a second each way.")  # fmt: skip
-@click.option("--level", type=click.IntRange(min=1), help="From 1 (quickest) to 9 (smallest).  [default: lz 8, cm 5]")
-@click.option("--threads", type=click.IntRange(min=1, max=1024), help="[default: all cores]")
-@click.option("--overwrite", is_flag=True, help="Replace the output if it is there.")
+              help="lz decompresses fast; cm makes the output a sixth smaller, at 1 MB per second each way.")  # fmt: skip
+@click.option("--level", type=click.IntRange(min=1), help="From 1 (fastest) to 9 (smallest).  [default: 8 for lz, 5 for cm]")
+@click.option("--threads", type=click.IntRange(min=1, max=1024), help="Number of threads.  [default: all cores]")
+@force_option()
 @json_option
 def compress(
     file: str,
@@ -43,18 +50,20 @@ def compress(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Compress FILE, any bytes, into an .fcz archive, which `decompress` checks and turns back.
+    """Compress FILE, which may hold any bytes, into an .fcz archive. - is standard input.
 
-    Memory is bounded however large FILE is: some 300 MB a thread for lz, 90 for cm. - is standard input.
+    Memory does not grow with FILE: about 300 MB per thread for lz, 90 MB for cm.
     """
     from fastcompress.archive import Compressor
     from fastcompress.errors import DataError
 
-    output = _checked_output(file, output or ("-" if file == "-" else file + _SUFFIX), overwrite)
+    if output is None:
+        output = "-" if file == "-" else file + _SUFFIX
+    check_output(output, overwrite, file)
     with _open_input(file) as (source, size):
         packer = Compressor(method, level, content_bytes=size or None, num_threads=threads)
         num_bytes = num_coded = 0
-        with open_output(output) as target, progress_bar("compressing", size) as advance:
+        with open_output(output, overwrite) as target, progress_bar("compressing", size) as advance:
             while chunk := source.read(_CHUNK_BYTES):
                 num_bytes += len(chunk)
                 num_coded += target.write(packer.update(chunk))
@@ -68,16 +77,16 @@ def compress(
 
 
 @click.command(
-    short_help="Turn an archive back into the file.",
+    short_help="Decompress an archive.",
     epilog="\b\nExamples:\n"
     "  fastcompress decompress book.txt.fcz\n"
     "  fastcompress decompress folder.tar.fcz -o - | tar x",
 )
 @click.argument("file", metavar="FILE.fcz")
-@click.option("-o", "--output", help="A file; -: standard output.  [default: FILE without .fcz; of -, -]")
-@click.option("--max-output", type=click.IntRange(min=0), help="Refuse archives of more bytes.  [default: no bound]")
-@click.option("--threads", type=click.IntRange(min=1, max=1024), help="[default: all cores]")
-@click.option("--overwrite", is_flag=True, help="Replace the output if it is there.")
+@click.option("-o", "--output", help="Output file, or - for standard output.  [default: FILE without .fcz, or - if FILE is -]")
+@click.option("--max-output", type=click.IntRange(min=0), help="Fail if the output would exceed this many bytes.  [default: no limit]")
+@click.option("--threads", type=click.IntRange(min=1, max=1024), help="Number of threads.  [default: all cores]")
+@force_option()
 @json_option
 def decompress(
     file: str,
@@ -87,9 +96,9 @@ def decompress(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Turn an .fcz archive back into the exact bytes, all of which are checked.
+    """Decompress an .fcz archive to the exact bytes that were compressed; a checksum verifies all of them.
 
-    After an error no file is written; what went to standard output before it is to be thrown away.
+    After an error no file is written, and what was sent to standard output before the error must be discarded.
     """
     from fastcompress.archive import Decompressor
 
@@ -97,11 +106,11 @@ def decompress(
         if file != "-" and not file.endswith(_SUFFIX):
             raise click.UsageError(f"{file} does not end in {_SUFFIX}; name the output with -o")
         output = "-" if file == "-" else file.removesuffix(_SUFFIX)
-    output = _checked_output(file, output, overwrite)
+    check_output(output, overwrite, file)
     with _open_input(file) as (source, size):
         unpacker = Decompressor(max_output=max_output, num_threads=threads)
         num_bytes = num_coded = 0
-        with _named(file), open_output(output) as target, progress_bar("decompressing", size) as advance:
+        with _named(file), open_output(output, overwrite) as target, progress_bar("decompressing", size) as advance:
             while chunk := source.read(_CHUNK_BYTES):
                 num_coded += len(chunk)
                 num_bytes += target.write(unpacker.update(chunk))
@@ -112,38 +121,24 @@ def decompress(
 
 @contextlib.contextmanager
 def _open_input(path: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The stream of a file, and its size if it is a regular one; "-" is standard input."""
+    """Yield the stream of a file and, if it is a regular file, its size; "-" is standard input."""
     from fastcompress.errors import DataError, MissingFileError
 
     if path == "-":
-        yield sys.stdin.buffer, None
+        with naming_stdin():
+            yield stdin(), None
         return
     if not os.path.exists(path):
-        raise MissingFileError(f"{path}: there is no such file")
+        raise MissingFileError(f"{path}: no such file; name one that exists, or - for standard input")
     if os.path.isdir(path):
-        raise DataError(f"{path}: is a folder; archive it first, with tar")
+        raise DataError(f"{path}: is a folder; pack it with tar first")
     with open(path, "rb") as file:
         yield file, os.path.getsize(path) if os.path.isfile(path) else None
 
 
-def _checked_output(file: str, output: str, overwrite: bool) -> str:
-    """OutputError where something must not be, or cannot be, written."""
-    from fastcompress.errors import OutputError
-
-    if output == "-":
-        return output
-    path = Path(output)
-    if path.exists() and file != "-" and os.path.exists(file) and path.samefile(file):
-        raise OutputError(f"{output}: is the input itself; choose another output")
-    if path.is_file() and not overwrite:
-        raise OutputError(f"{output}: exists already; choose another output, or replace it with --overwrite")
-    check_output(output)
-    return output
-
-
 @contextlib.contextmanager
 def _named(file: str) -> Iterator[None]:
-    """Names the file in what is wrong with it."""
+    """Name the file in a FormatError of the block."""
     from fastcompress.errors import FormatError
 
     try:
@@ -153,7 +148,7 @@ def _named(file: str) -> Iterator[None]:
 
 
 def _show(output: str, num_bytes: int, num_coded: int, as_json: bool) -> None:
-    """One line, unless standard output is the result itself."""
+    """Print one line, unless standard output is the result itself."""
     if output == "-":
         return
     ratio = num_bytes / num_coded if num_coded else 0.0

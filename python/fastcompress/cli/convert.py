@@ -7,51 +7,54 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastcompress.cli.output import check_output, count, json_option, show_result
+from fastcompress.cli.inputs import fixed_codec
+from fastcompress.cli.output import check_output, count, force_option, json_option, show_result
+from fastcompress.cli.vocabularies import OUTPUT_HELP, format_of, how_to_read, save_vocabulary
 
 if TYPE_CHECKING:
     from fastcompress.bpe import BPE
 
-_FORMATS = {".json": "tokenizer.json", ".tiktoken": "rank file", ".bpe": "vocabulary"}
-
 
 @click.command(
-    short_help="Turn a vocabulary into another format.",
+    short_help="Convert a vocabulary to another format.",
     epilog="\b\nExamples:\n"
     "  fastcompress convert tokenizer.json -o model.bpe\n"
     "  fastcompress convert docs.bpe -o tokenizer.json\n"
     "  fastcompress convert llama3.tiktoken --pattern llama3 --special-token '<|eot_id|>=128009' -o llama3.bpe",
 )
 @click.argument("source")
-@click.option("--pattern", help="Of a rank file, which does not say it: a name such as cl100k, or a regex.")
+@click.option("--pattern", help="Pattern of a rank file, which does not store one: a name such as cl100k, or a regex.")
 @click.option("--special-token", "special_tokens", multiple=True, metavar="TEXT=ID",
-              help="Of a rank file, which has none; repeatable.")  # fmt: skip
-@click.option("-o", "--output", required=True,
-              help="Its end says the format: .json a tokenizer.json, .tiktoken a rank file, .bpe our own.")  # fmt: skip
+              help="Special token of a rank file, which stores none; may be repeated.")  # fmt: skip
+@click.option("-o", "--output", required=True, help=OUTPUT_HELP)
+@force_option()
 @json_option
-def convert(source: str, pattern: str | None, special_tokens: tuple[str, ...], output: str, as_json: bool) -> None:
-    """Turn a BPE vocabulary into another format, with equal ids.
+def convert(
+    source: str,
+    pattern: str | None,
+    special_tokens: tuple[str, ...],
+    output: str,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Convert a BPE vocabulary to another format; its ids stay the same.
 
-    SOURCE is a saved vocabulary, a codec.json, a tokenizer.json, a rank file of tiktoken (.tiktoken), or the name of
-    one, such as cl100k_base. A rank file holds neither pattern nor special tokens: they are lost there.
+    SOURCE is a saved vocabulary (.bpe), codec.json, tokenizer.json, rank file (.tiktoken), or the name of a published
+    vocabulary, such as cl100k_base. A rank file stores neither the pattern nor special tokens.
     """
-    form = Path(output).suffix
-    if form not in _FORMATS:
-        raise click.UsageError(f"{output}: the output's name must end in {', '.join(_FORMATS)}, which says the format")
-    check_output(output)
+    form = format_of(output)
+    check_output(output, overwrite, source)
     tokenizer = _read(source, pattern, dict(map(_special_token, special_tokens)))
-    {".json": tokenizer.to_huggingface, ".tiktoken": tokenizer.to_tiktoken, ".bpe": tokenizer.save}[form](output)
+    save_vocabulary(tokenizer, output, overwrite)
     result = {
         "output": output,
-        "format": _FORMATS[form],
+        "format": form,
         "vocab_size": tokenizer.vocab_size,
         "pattern": tokenizer.pattern,
         "special_tokens": tokenizer.special_tokens,
     }
-    text = f"{output}: {_FORMATS[form]}, {count(tokenizer.vocab_size, 'id')}, pattern {tokenizer.pattern}"
-    if form == ".tiktoken":
-        text += f"; read it with that pattern and {count(len(tokenizer.special_tokens), 'special token')}"
-    show_result(result, text, as_json)
+    text = f"{output}: {form}, {count(tokenizer.vocab_size, 'id')}, pattern {tokenizer.pattern}"
+    show_result(result, text + how_to_read(tokenizer, output), as_json)
 
 
 def _special_token(option: str) -> tuple[str, int]:
@@ -63,15 +66,20 @@ def _special_token(option: str) -> tuple[str, int]:
 
 def _read(source: str, pattern: str | None, special_tokens: dict[str, int]) -> BPE:
     from fastcompress.bpe import BPE
-    from fastcompress.codec import BPECodec, codec_from_spec
+    from fastcompress.codec import BPECodec
     from fastcompress.errors import DataError
     from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 
-    if source in PUBLISHED_ENCODINGS or source.endswith(".tiktoken"):
-        return BPE.from_tiktoken(source, pattern=pattern, special_tokens=special_tokens or None)
     if pattern or special_tokens:
-        raise click.UsageError(f"{source} says its pattern and special tokens itself; leave the options out")
-    codec = codec_from_spec(source)
+        if source not in PUBLISHED_ENCODINGS and not source.endswith(".tiktoken"):
+            raise click.UsageError(f"{source} states its pattern and special tokens itself; leave the options out")
+        if pattern or source in PUBLISHED_ENCODINGS:
+            if source not in PUBLISHED_ENCODINGS and not Path(source).is_file():
+                raise DataError(f"{source}: no such file; name one that exists")
+            return BPE.from_tiktoken(source, pattern=pattern, special_tokens=special_tokens or None)
+    codec = fixed_codec(source)
     if not isinstance(codec, BPECodec):
-        raise DataError(f"{source}: {codec.name} is no BPE vocabulary, and only those can be converted")
+        raise DataError(f"{source}: {codec.name} is not a BPE vocabulary; only those can be converted")
+    if special_tokens:  # of a rank file that is known, but with other special tokens
+        return BPE.from_tiktoken(source, pattern=codec.tokenizer.pattern, special_tokens=special_tokens)
     return codec.tokenizer

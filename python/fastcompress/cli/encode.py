@@ -19,7 +19,7 @@ from fastcompress.cli.inputs import (
     need_one,
     read_corpus,
 )
-from fastcompress.cli.output import count, json_option, open_output, progress_bar, show_result
+from fastcompress.cli.output import count, force_option, json_option, open_output, progress_bar, show_result
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Turn text into token ids.",
+    short_help="Encode text to token ids.",
     epilog="\b\nExamples:\n"
     "  fastcompress encode --corpus tiny-shakespeare --codec char -o shards\n"
     "  fastcompress encode book.txt --codec docs.bpe -o -",
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
 @click.option("--codec", "codec_spec", required=True, metavar="CODEC", help=CODEC_HELP)
-@click.option("-o", "--output", required=True, help="A directory for shards; -: ids as text, a line a document.")
-@click.option("--split", default="train", show_default=True, help="The split that FILES become.")
+@click.option("-o", "--output", required=True, help="Directory for shards, or - to print ids as text, one line per document.")
+@click.option("--split", default="train", show_default=True, help="Name of the split that FILES become.")
 @click.option("--shard-tokens", type=click.IntRange(min=1), default=1 << 27, show_default=True,
-              help="Begin another file after this many tokens.")  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace what is there: all splits, or with FILES the one.")
-@click.option("--threads", type=click.IntRange(min=1), help="For encoding.  [default: all cores, at most 8]")
+              help="Start another file after this many tokens.")  # fmt: skip
+@force_option("Replace shards that exist: all splits, or with FILES only the one.")
+@click.option("--threads", type=click.IntRange(min=1), help="Number of threads.  [default: all cores, at most 8]")
 @json_option
 def encode(
     files: tuple[str, ...],
@@ -55,13 +55,14 @@ def encode(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Turn text into token ids: shards to train on, or text to look at.
+    """Encode text to token ids: shards to train on, or numbers to look at.
 
-    --corpus writes a split each for train, validation and test, into a directory of its own; FILES, whole, become
-    the one split --split.
-    Documents keep their borders: an end-of-document id follows each. - is standard input.
+    --corpus is divided into the splits train, validation and test, in a directory of their own. FILES are not divided:
+    they become the one split that --split names. An end-of-document id follows each document. - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
+    if not output:
+        raise click.UsageError("the output's name is empty; give -o a directory, or -")
     splits: dict[str, Sequence[Document]]
     if corpus:
         loaded = read_corpus(corpus, text_key, max_bytes)
@@ -96,7 +97,7 @@ def _write(
     whole: bool,
     overwrite: bool,
 ) -> None:
-    """Write shards; `whole`: `splits` are a corpus, and become all that `output` holds."""
+    """Write shards. If `whole`, `splits` are a corpus and become all that `output` holds."""
     from fastcompress.data.shards import write_shards, write_splits
 
     contents = {name: [document.data for document in documents] for name, documents in splits.items()}

@@ -1,10 +1,10 @@
-"""What several commands read: corpora, documents of files, codecs by name."""
+"""What several commands read: corpora, documents of files, text, codecs by name."""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fastcompress.cli.output import count
+from fastcompress.cli.streams import read_stdin
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
@@ -20,19 +21,25 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 CORPUS_HELP = (
-    "python-docs, python-source, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), also as .gz or "
-    ".xz, or a folder."
+    "python-docs, python-source, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), also packed as .gz, "
+    ".xz or .fcz, or a folder."
+)
+_CODEC_PATHS = (
+    "a published vocabulary such as cl100k_base, o200k_base or gpt2, or the path of a saved vocabulary (.bpe), "
+    "tokenizer.json, rank file (.tiktoken; my.tiktoken:cl100k names its pattern), codebook or codec.json."
 )
 CODEC_HELP = (
     "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), lz77, "
-    "lz77-buckets, lzp, gzip, or the path of a codec.json, a saved vocabulary or a tokenizer.json."
+    f"lz77-buckets, lzp, gzip, {_CODEC_PATHS}"
 )
+FIXED_CODEC_HELP = f"byte, lz77, lz77-buckets, lzp, gzip, {_CODEC_PATHS}"
+_LEARNED_CODECS = ("char", "bpe-N (such as bpe-4096)")
 
 
 def corpus_options(command: _Command) -> _Command:
     """Add --corpus, --text-key and --max-bytes."""
     for option in (
-        click.option("--max-bytes", type=click.IntRange(min=1), help="Take this many bytes from the front."),
+        click.option("--max-bytes", type=click.IntRange(min=1), help="Use only the first this many bytes."),
         click.option("--text-key", default="text", show_default=True, help="Key of the text in JSON lines."),
         click.option("--corpus", metavar="CORPUS", help=f"A corpus to divide into splits: {CORPUS_HELP}"),
     ):
@@ -42,7 +49,12 @@ def corpus_options(command: _Command) -> _Command:
 
 def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
     """Load a corpus and say on standard error what was left out of it."""
-    from fastcompress.data.corpora import load_corpus
+    from fastcompress.data.corpora import NAMED_CORPORA, load_corpus
+    from fastcompress.errors import DataError
+
+    if not Path(spec).exists() and (close := difflib.get_close_matches(spec.lower(), NAMED_CORPORA, n=1, cutoff=0.7)):
+        if spec not in NAMED_CORPORA:
+            raise DataError(f"{spec}: no such file, folder or corpus; did you mean {close[0]}?")
 
     corpus = load_corpus(spec, text_key=text_key, max_bytes=max_bytes)
     left_out = [
@@ -61,17 +73,21 @@ def all_documents(corpus: Corpus) -> list[Document]:
 
 
 def file_documents(files: Sequence[str], text_key: str, max_bytes: int | None) -> Iterator[Document]:
-    """The documents of files and folders, undivided and in the order given; "-" is standard input."""
-    from fastcompress.data.corpora import Document, take_bytes
-    from fastcompress.data.sources import path_documents
+    """Return the documents of files and folders, undivided and in the order given; "-" is standard input."""
+    from fastcompress.data.corpora import NAMED_CORPORA, Document, take_bytes
+    from fastcompress.data.sources import path_documents, reading
+    from fastcompress.data.text_files import unpack
     from fastcompress.errors import DataError
 
     def read() -> Iterator[Document]:
         for name in files:
             if name == "-":
-                yield Document("standard input", sys.stdin.buffer.read())
+                with reading("standard input"):
+                    data = unpack("standard input", read_stdin())
+                yield Document("standard input", data)
             elif not Path(name).exists():
-                raise DataError(f"{name}: no such file or folder; to name a corpus, use --corpus")
+                remedy = f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
+                raise DataError(f"{name}: no such file or folder; {remedy}")
             else:
                 yield from path_documents(Path(name), text_key)
 
@@ -80,7 +96,7 @@ def file_documents(files: Sequence[str], text_key: str, max_bytes: int | None) -
 
 @contextlib.contextmanager
 def document_named(documents: Iterable[Document], check: Callable[[bytes], object]) -> Iterator[None]:
-    """A DataError in the block gets the name of the document to blame: the first that `check` refuses, too."""
+    """Name the document to blame in a DataError of the block: the first that `check` refuses, too."""
     from fastcompress.errors import DataError
 
     try:
@@ -93,7 +109,7 @@ def document_named(documents: Iterable[Document], check: Callable[[bytes], objec
 
 
 def _complaint(data: bytes, check: Callable[[bytes], object]) -> str:
-    """What the DataError says that `check` raises, or nothing."""
+    """The message of the DataError that `check` raises; empty if it raises none."""
     from fastcompress.errors import DataError
 
     try:
@@ -104,27 +120,78 @@ def _complaint(data: bytes, check: Callable[[bytes], object]) -> str:
 
 
 def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], Iterable[Document]]) -> Codec:
-    """The codec a user names; see CODEC_HELP. `train` teaches bpe-N, `everything` gives char its alphabet."""
+    """Return the codec that a user names (CODEC_HELP). bpe-N learns from `train`, char from `everything`."""
     from fastcompress.bpe import BPE
-    from fastcompress.codec import CODECS_BY_NAME, BPECodec, CharCodec, codec_from_spec
-    from fastcompress.errors import DataError
+    from fastcompress.codec import BPECodec, CharCodec
 
     if spec == "char":
         documents = list(everything())
         with document_named(documents, lambda data: CharCodec.train([b"any text", data])):
             return CharCodec.train(document.data for document in documents)
     if match := re.fullmatch(r"bpe-(\d{1,9})", spec):
-        return BPECodec(BPE.train((document.data for document in train), vocab_size=int(match[1])))
-    if spec not in CODECS_BY_NAME and not Path(spec).exists():
+        texts = learnable(train, "use --codec byte")
+        return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
+    return fixed_codec(spec, other_names=_LEARNED_CODECS)
+
+
+def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: Sequence[str] = ()) -> Codec:
+    """Return the codec that a user names and that nothing has to be learned for; see `codec_from_spec`."""
+    from fastcompress.codec import codec_from_spec
+    from fastcompress.compat.tiktoken import encoding_name_for_model
+    from fastcompress.errors import DataError
+
+    if not other_names and (spec == "char" or re.fullmatch(r"bpe-\d+", spec)):
         raise DataError(
-            f"{spec}: no such codec or file; name {', '.join(CODECS_BY_NAME)}, char, bpe-N (such as bpe-4096), or the "
-            "path of a codec.json, a saved vocabulary or a tokenizer.json"
+            f"{spec}: is learned from a corpus, so its ids mean nothing without one; name the codec.json that "
+            "fastcompress encode wrote beside the shards"
         )
-    return codec_from_spec(spec)
+    try:
+        return codec_from_spec(spec, default_pattern=default_pattern, other_names=other_names)
+    except DataError:
+        if Path(spec).exists():
+            raise
+        try:
+            encoding = encoding_name_for_model(re.sub(r"^gpt-?(?=[345])", "gpt-", spec.lower()))
+        except KeyError:
+            encoding = ""
+        if encoding:
+            raise DataError(f"{spec}: is the name of a model; name its vocabulary, {encoding}") from None
+        raise
+
+
+def learnable(documents: Iterable[Document], remedy: str) -> Iterator[Document]:
+    """Yield `documents`; DataError, with the remedy, for one that is no text, from which there is nothing to learn."""
+    from fastcompress.data.text_files import looks_binary
+    from fastcompress.errors import DataError
+
+    for document in documents:
+        if looks_binary(document.data):
+            raise DataError(
+                f"{document.id}: does not look like text (more than a tenth of it is not UTF-8); convert it to UTF-8, "
+                f"or {remedy}"
+            )
+        yield document
+
+
+def read_text(file: str) -> bytes:
+    """Return the text of a file, unpacked if need be, or of standard input for "-". Raises DataError."""
+    from fastcompress.data.sources import reading
+    from fastcompress.data.text_files import open_text, unpack
+    from fastcompress.errors import DataError
+
+    if file == "-":
+        with reading("standard input"):
+            return unpack("standard input", read_stdin())
+    if not Path(file).exists():
+        raise DataError(f"{file}: no such file; name one that exists")
+    if Path(file).is_dir():
+        raise DataError(f"{file}: is a folder; name a file in it")
+    with reading(file), open_text(Path(file)) as text:
+        return text.read()
 
 
 def need_one(**given: object) -> None:
-    """UsageError unless exactly one of the options named (underscores for hyphens) was given."""
+    """Raise UsageError unless exactly one of the options named (underscores for hyphens) was given."""
     names = [f"--{name.replace('_', '-')}" if name.islower() else name for name in given]
     present = [name for name, value in zip(names, given.values(), strict=True) if value not in (None, "", ())]
     if len(present) != 1:

@@ -1,4 +1,4 @@
-"""What several commands write: progress for people, results for people or programs, whole files."""
+"""What every command prints and writes: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -6,24 +6,46 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol, TypeVar
 
 import click
+
+from fastcompress.cli.streams import StandardOutput, stdout_is_closed
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 
 
+class _ForceOption(click.Option):
+    """--force, and its old name --overwrite, which help no longer shows."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return "--force", self.help or ""
+
+
+def force_option(help_text: str = "Replace the output if it exists.") -> Callable[[_Command], _Command]:
+    """Add --force, which every command that writes a file or folder has."""
+    return click.option("--force", "--overwrite", "overwrite", is_flag=True, cls=_ForceOption, help=help_text)
+
+
+class ByteWriter(Protocol):
+    """What `open_output` yields."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
 class Advance(Protocol):
-    """Moves a bar on; `total` sets where it ends, when that was not known at first."""
+    """Moves a bar forward; `total` sets where it ends, if that was not known at first."""
 
     def __call__(self, amount: int, total: int | None = None) -> None: ...
 
 
 @contextlib.contextmanager
 def progress_bar(label: str, total: int | None = None, unit: str = "B") -> Iterator[Advance]:
-    """A bar on standard error, if a terminal and tqdm is installed; yields a function that adds to it."""
+    """Show a bar on standard error, if that is a terminal and tqdm is installed; yields a function that moves it."""
     try:
         if not sys.stderr.isatty():
             raise ImportError
@@ -41,17 +63,21 @@ def progress_bar(label: str, total: int | None = None, unit: str = "B") -> Itera
 
 
 def count(number: int, thing: str) -> str:
-    """`number` and its noun: "1 document", "2,000 documents"."""
+    """Return `number` and its noun: "1 document", "2,000 documents"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def show_result(result: dict[str, Any], text: str, as_json: bool) -> None:
-    """Print `result` as one line of JSON, or else `text`, on standard output."""
-    echo_text((json.dumps(result) if as_json else text) + "\n")
+    """Print `result` as one line of JSON, or else `text`, on standard output.
+
+    If standard output is closed, `text` is dropped: the work is done, and nobody wants to read of it.
+    """
+    if as_json or not stdout_is_closed():
+        echo_text((json.dumps(result) if as_json else text) + "\n")
 
 
 def echo_text(text: str) -> None:
-    """Write `text` to standard output, now: UTF-8 to files and pipes, to a terminal what it can show.
+    """Write `text` to standard output at once: UTF-8 to files and pipes, to a terminal what it can show.
 
     Names of files that are not UTF-8 come out as the bytes they are.
     """
@@ -59,33 +85,60 @@ def echo_text(text: str) -> None:
         encoding = sys.stdout.encoding or "utf-8"
         click.echo(text.encode(encoding, "replace").decode(encoding), nl=False)
     else:
-        click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
+        echo_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def echo_bytes(data: bytes) -> None:
+    """Write `data` to standard output at once."""
+    output = StandardOutput()
+    output.flush()
+    output.write(data)
+    output.flush()
 
 
 @contextlib.contextmanager
-def open_output(path: str) -> Iterator[BinaryIO]:
-    """Standard output for "-", else a file that is there whole or, after an error, as it was. OutputError.
+def open_output(path: str, overwrite: bool = True) -> Iterator[ByteWriter]:
+    """Yield standard output for "-", else a file that is there whole or, after an error, not at all.
 
-    Pipes and devices are written as they are, and the targets of symbolic links are replaced, not the links.
+    Without `overwrite`, a file that exists is refused, even one that another program makes meanwhile. Pipes and devices
+    are written as they are, and the targets of symbolic links are replaced, not the links. Raises OutputError.
     """
     from fastcompress._files import open_atomically
 
     if path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        output = StandardOutput()
+        yield output
+        output.flush()
         return
-    with open_atomically(path) as file:
+    with open_atomically(path, overwrite=overwrite) as file:
         yield file
 
 
-def check_output(path: str) -> None:
-    """OutputError when a file cannot be put at `path`: to be called before the long work, not after it."""
+def check_output(path: str, overwrite: bool, source: str | None = None) -> None:
+    """Raise OutputError if a file cannot be put at `path`: to be called before the long work, not after it.
+
+    Args:
+        path: The output; "-" is always possible.
+        overwrite: Whether a file that exists may be replaced.
+        source: The input, which must not be the output too; None if there is none, or several.
+    """
     from fastcompress.errors import OutputError
 
-    folder = Path(path).resolve().parent
+    if path == "-":
+        return
+    if not path:
+        raise OutputError("the output's name is empty; give -o a file name")
+    if "\0" in path:
+        raise OutputError(f"{path!r}: is no file name; choose another")
+    target = Path(path)
+    folder = target.resolve().parent
     if not folder.is_dir():
         raise OutputError(f"{path}: cannot be written (there is no folder {folder}); make it or choose another")
-    if Path(path).is_dir():
+    if target.is_dir():
         raise OutputError(f"{path}: cannot be written (it is a folder); add a file name")
-    if not os.access(folder if not Path(path).exists() else path, os.W_OK):
+    if source not in (None, "-") and target.exists() and os.path.exists(source) and target.samefile(source):
+        raise OutputError(f"{path}: is the input itself; choose another output")
+    if target.is_file() and not overwrite:
+        raise OutputError(f"{path}: exists already; choose another output, or replace it with --force")
+    if not os.access(folder if not target.exists() else path, os.W_OK):
         raise OutputError(f"{path}: cannot be written (no permission); choose another output")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastcompress.cli.inputs import corpus_options, file_documents, need_one, read_corpus
-from fastcompress.cli.output import check_output, count, json_option, progress_bar, show_result
+from fastcompress.cli.inputs import corpus_options, file_documents, fixed_codec, learnable, need_one, read_corpus
+from fastcompress.cli.output import check_output, count, force_option, json_option, progress_bar, show_result
+from fastcompress.cli.vocabularies import OUTPUT_HELP, format_of, how_to_read, save_vocabulary
 
 if TYPE_CHECKING:
     from fastcompress.bpe import BPE
@@ -17,29 +18,33 @@ if TYPE_CHECKING:
 
 @click.command(
     "train-tokenizer",
-    short_help="Learn a BPE vocabulary.",
+    short_help="Train a BPE vocabulary.",
     epilog="\b\nExample:\n  fastcompress train-tokenizer --corpus python-docs --vocab-size 4096 -o docs.bpe",
 )
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
-@click.option("--vocab-size", type=click.IntRange(min=256), required=True, help="Ids, special tokens included.")
-@click.option("--pattern", help="A named pattern, such as gpt2, cl100k, o200k, whitespace or none.  [default: cl100k]")
-@click.option("--special-token", "special_tokens", multiple=True, help="Give it an id of its own; repeatable.")
+@click.option("--vocab-size", type=click.IntRange(256, 2**31), required=True,
+              help="Number of ids, special tokens included.")
+@click.option("--pattern", help="Pattern that splits the text: gpt2, cl100k, o200k, whitespace, none, another name, or a regex."
+              "  [default: cl100k]")  # fmt: skip
+@click.option("--special-token", "special_tokens", multiple=True, help="Text that gets an id of its own; may be repeated.")
 @click.option(
     "--tie-break",
     type=click.Choice(["lowest_id", "huggingface"]),
     default="lowest_id",
     show_default=True,
-    help="Which of equally frequent pairs comes first; huggingface: merges and ids as its tokenizers library makes.",
+    help="Which of equally frequent pairs is merged first; huggingface gives the merges and ids of its tokenizers library.",
 )
-@click.option("--min-frequency", type=click.IntRange(min=1), default=1, help="Merge no pair that occurs less often.")
-@click.option("--max-token-length", type=click.IntRange(min=1), help="Make no token of more bytes.")
-@click.option("--continue-from", metavar="VOCABULARY", help="Keep the ids and merges of this one, and add to them.")
-@click.option("-o", "--output", required=True, help="The vocabulary; a name that ends in .json: a codec file.")
-@click.option("--threads", type=click.IntRange(min=1), help="For counting words.  [default: all cores]")
-@click.option(
-    "--max-memory", type=click.IntRange(min=1), metavar="MIB", help="Spill counts of words over this to disk."
-)
+@click.option("--min-frequency", type=click.IntRange(1, 2**63 - 1), default=1, show_default=True,
+              help="Merge only pairs that occur at least this often.")
+@click.option("--max-token-length", type=click.IntRange(1, 2**31), help="Make no token longer than this many bytes.")
+@click.option("--continue-from", metavar="VOCABULARY", help="Keep the ids and merges of this vocabulary, and add to them.")
+@click.option("-o", "--output", required=True, help=OUTPUT_HELP)
+@click.option("--threads", type=click.IntRange(1, 1024), help="Number of threads.  [default: all cores]")
+@click.option("--max-memory", type=click.IntRange(1, 2**40), metavar="MIB",
+              help="Write counts of pretokens to disk where they exceed this many MiB.")  # fmt: skip
+@click.option("--binary", is_flag=True, help="Train even on files that do not look like text.")
+@force_option()
 @json_option
 def train_tokenizer(
     files: tuple[str, ...],
@@ -56,16 +61,18 @@ def train_tokenizer(
     output: str,
     threads: int | None,
     max_memory: int | None,
+    binary: bool,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Learn a BPE vocabulary from FILES, whole, or from the train split of --corpus.
+    """Train a BPE vocabulary on all of FILES, or on the train split of --corpus.
 
-    FILES are text files, JSON lines or folders; - is standard input.
+    FILES are text files, JSON lines (.jsonl) or folders, also packed as .gz, .xz or .fcz; - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
-    check_output(output)
-    from fastcompress.bpe import BPE
-    from fastcompress.codec import BPECodec, save_codec
+    format_of(output)
+    check_output(output, overwrite, files[0] if len(files) == 1 else None)
+    from fastcompress.codec import BPECodec
 
     documents = (
         read_corpus(corpus, text_key, max_bytes).split("train")
@@ -73,7 +80,7 @@ def train_tokenizer(
         else file_documents(files, text_key, max_bytes)
     )
     tokenizer, num_bytes = _learn(
-        documents,
+        documents if binary else learnable(documents, "train on its bytes with --binary"),
         ", ".join(files),
         vocab_size=vocab_size,
         pattern=pattern,
@@ -81,28 +88,38 @@ def train_tokenizer(
         tie_break=tie_break,
         min_frequency=min_frequency,
         max_token_length=max_token_length,
-        continue_from=BPE.load(continue_from) if continue_from else None,
+        continue_from=_load(continue_from) if continue_from else None,
         num_threads=threads,
         max_memory_bytes=max_memory << 20 if max_memory else None,
     )
     codec = BPECodec(tokenizer)
-    if output.endswith(".json"):
-        save_codec(codec, output)
-    else:
-        tokenizer.save(output)
+    save_vocabulary(tokenizer, output, overwrite)
     result = {
         "output": output,
+        "format": format_of(output),
         "codec": codec.name,
         "fingerprint": codec.fingerprint,
         "vocab_size": codec.vocab_size,
         "train_bytes": num_bytes,
     }
-    text = f"{output}: {codec.name} from {count(num_bytes, 'byte')}; use it as --codec {output}"
+    text = f"{output}: {codec.name} from {count(num_bytes, 'byte')}"
+    text += how_to_read(tokenizer, output) or f"; use it as --codec {output}"
     show_result(result, text, as_json)
 
 
+def _load(path: str) -> BPE:
+    """The vocabulary to continue from, in any format that a codec may have."""
+    from fastcompress.codec import BPECodec
+    from fastcompress.errors import DataError
+
+    codec = fixed_codec(path)
+    if not isinstance(codec, BPECodec):
+        raise DataError(f"{path}: {codec.name} is not a BPE vocabulary; only those can be continued")
+    return codec.tokenizer
+
+
 def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **settings: Any) -> tuple[BPE, int]:
-    """The tokenizer, and the bytes it was trained on; `settings` are BPE.train's. Shows progress."""
+    """Return the tokenizer and the number of bytes it was trained on; `settings` are those of BPE.train."""
     from fastcompress.bpe import BPE
     from fastcompress.errors import DataError
 
@@ -116,7 +133,7 @@ def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **setti
                 advance(len(document.data))
                 yield document.data
         if not num_bytes:
-            raise DataError(f"{name}: empty, so there is nothing to learn from; give text")
+            raise DataError(f"{name}: holds no text; name files that do")
 
     with progress_bar("merging", unit="merge") as advance:
 

@@ -158,7 +158,7 @@ def path_documents(path: Path, text_key: str = "text") -> Iterator[Document]:
     if path.is_dir():
         yield from folder(path, folder_files(path), text_key)
     else:
-        with _reading(path):
+        with reading(path):
             check_named_file(path)
         yield from _file_documents(path, path.name, text_key)
 
@@ -167,7 +167,7 @@ def _file_documents(path: Path, document_id: str, text_key: str) -> Iterator[Doc
     if is_json_lines(path):
         yield from json_lines(path, text_key)
     else:
-        with _reading(path), open_text(path) as file:
+        with reading(path), open_text(path) as file:
             data = file.read()
         yield Document(document_id, data)
 
@@ -183,15 +183,15 @@ def json_lines(path: Path, text_key: str) -> Iterator[Document]:
     Lines end at "\\n" only; blank ones are skipped. DataError names the path, the line and what is wrong with
     it; FormatError: the compressed file is damaged.
     """
-    with _reading(path), open_text(path) as file:
+    with reading(path), open_text(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield _row_document(line, f"{path}: line {number}", f"{path.name}:{number}", text_key)
 
 
 @contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Errors of reading `path`, compressed or not, as this package's."""
+def reading(path: str | Path) -> Iterator[None]:
+    """Turn errors of reading `path`, packed or not, into this package's."""
     try:
         yield
     except DataError:

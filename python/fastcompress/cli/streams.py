@@ -1,0 +1,113 @@
+"""Standard input, output and error, of which a shell may have closed any (`>&-`, `2>&-`, `<&-`).
+
+Python sets a closed stream to None. Here it becomes a stream whose use raises an OutputError or DataError that names it,
+except standard error, where there is nobody to tell: what goes there is dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from fastcompress.errors import DataError, OutputError
+
+
+class _Closed(io.BufferedIOBase):
+    """The bytes of a stream that was closed before the program began."""
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        if not data:  # click writes nothing to see what kind of stream it has
+            return 0
+        raise OutputError("standard output is closed; leave out >&-, or write to a file with -o")
+
+    def read(self, size: int | None = -1) -> bytes:
+        raise DataError("standard input is closed; leave out <&-, or name a file")
+
+    read1 = read
+
+
+def open_closed_streams() -> None:
+    """Put something in the place of standard streams that are closed.
+
+    Their numbers are taken first, so that no file that is opened later gets one of them and is written to by mistake.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, so this one
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(_Closed(), "utf-8")  # type: ignore[type-var]
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(_Closed(), "utf-8", write_through=True)  # type: ignore[type-var]
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (it stays open)
+
+
+def stdout_is_closed() -> bool:
+    """Return whether standard output was closed before the program began."""
+    return isinstance(getattr(sys.stdout, "buffer", None), _Closed)
+
+
+def give_up_stdout() -> None:
+    """Let what is still in the buffer of standard output go nowhere, so that Python does not fail to write it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+class StandardOutput:
+    """Standard output as bytes. Errors name it, but for BrokenPipeError, which means that nobody reads on."""
+
+    def write(self, data: bytes) -> int:
+        with _naming_stdout():
+            return sys.stdout.buffer.write(data)
+
+    def flush(self) -> None:
+        with _naming_stdout():
+            sys.stdout.flush()
+
+
+def read_stdin() -> bytes:
+    """Return all of standard input. Raises DataError if it is closed or cannot be read."""
+    with naming_stdin():
+        return stdin().read()
+
+
+def stdin() -> BinaryIO:
+    """Return standard input as a stream of bytes."""
+    return sys.stdin.buffer
+
+
+@contextlib.contextmanager
+def naming_stdin() -> Iterator[None]:
+    """Turn errors of reading standard input into a DataError that names it."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, OutputError) or error.filename is not None:
+            raise
+        raise DataError(f"standard input: cannot be read ({error.strerror or error}); name a file") from error
+
+
+@contextlib.contextmanager
+def _naming_stdout() -> Iterator[None]:
+    try:
+        yield
+    except (BrokenPipeError, OutputError):
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"standard output: cannot be written ({error.strerror or error}); send it elsewhere"
+        ) from error

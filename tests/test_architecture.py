@@ -17,7 +17,7 @@ from fastcompress import _core
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "fastcompress"
 
-# A module may import from its own layer and from those after it; `errors`, `_deprecated` and `_files` serve all of them.
+# A module may import from its own layer and those after it; `errors`, `_deprecated` and `_files` serve all of them.
 LAYERS = [
     {"cli"},
     {"study"},
@@ -77,7 +77,7 @@ def imports_of(path: Path) -> set[str]:
     return names
 
 
-PYTHON_FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+PYTHON_FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.name[:2] != "__"]
 
 
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
@@ -147,6 +147,28 @@ def test_stubs_declare_what_there_is(name: str) -> None:
     for class_name, members in declared.items():
         present = {member for member in vars(getattr(module, class_name)) if not member.startswith("_")}
         assert {member for member in members if not member.startswith("__")} == present
+
+
+def test_the_package_shows_its_public_names_and_nothing_else() -> None:
+    public = [name for name in dir(fastcompress) if not name.startswith("_")]
+    assert sorted([*public, "__version__"]) == sorted(fastcompress.__all__)
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import pydoc, fastcompress\n"
+        "text = pydoc.plain(pydoc.render_doc(fastcompress))\n"
+        "assert all(name in text for name in fastcompress.__all__ if name[0] != '_')\n"
+        "assert fastcompress.codec.ByteCodec().name == 'byte'\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'importlib'"):
+        _ = fastcompress.importlib
+
+
+def test_the_package_is_a_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fastcompress", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"fastcompress {fastcompress.__version__}\n"
 
 
 def test_public_names_are_documented_and_there() -> None:

@@ -123,10 +123,10 @@ def test_wrong_usage_is_one_line_and_code_2():
 def test_errors_are_one_line_unless_a_traceback_is_wanted():
     command = ["decode", "--codec", "no/such/file"]
     remedy = (
-        "name a codec.json, a saved vocabulary or codebook, a tokenizer.json, or one of byte, lz77, lz77-buckets, lzp "
-        "and gzip"
+        "name byte, lz77, lz77-buckets, lzp, gzip, gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base, o200k_base, "
+        "o200k_harmony, or a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook or codec.json"
     )
-    assert error_of(*command) == f"no/such/file: no such codec file; {remedy}"
+    assert error_of(*command) == f"no/such/file: no such codec or file; {remedy}"
     for args in ([*command, "--traceback"], ["--traceback", *command]):
         stderr = run(*args, code=1).stderr
         assert stderr.startswith("Traceback")
@@ -136,14 +136,14 @@ def test_errors_are_one_line_unless_a_traceback_is_wanted():
 @pytest.mark.parametrize(
     ("raised", "message"),
     [
-        (MemoryError(), "out of memory; use a smaller --batch-size"),
+        (MemoryError(), "out of memory; use a smaller input"),
         (ModuleNotFoundError("No module named 'torch'", name="torch"), "pip install 'fastcompress[train]'"),
         (OSError(28, "No space left on device", "/disk/file"), "/disk/file: No space left on device"),
         (ZeroDivisionError("two\nlines"), "ZeroDivisionError: two lines; this is a bug"),
     ],
 )
 def test_whatever_goes_wrong_is_one_line(monkeypatch, raised, message):
-    def fail(spec):
+    def fail(spec, **_):
         raise raised
 
     monkeypatch.setattr("fastcompress.codec.codec_from_spec", fail)
@@ -151,7 +151,7 @@ def test_whatever_goes_wrong_is_one_line(monkeypatch, raised, message):
 
 
 def test_interrupting_is_code_130(monkeypatch):
-    def interrupt(spec):
+    def interrupt(spec, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("fastcompress.codec.codec_from_spec", interrupt)
@@ -186,12 +186,12 @@ def test_train_tokenizer_then_encode_then_decode(text_file, tmp_path):
     assert f"bpe-290 from {len(TEXT.encode()):,} bytes" in result.stdout
     made = json.loads(
         run("train-tokenizer", text_file, "--vocab-size", 290, "--special-token", "<|x|>", "--json", "-o",
-            tmp_path / "a.json").stdout
+            tmp_path / "a.codec.json").stdout
     )  # fmt: skip
-    codec = load_codec(tmp_path / "a.json")
+    codec = load_codec(tmp_path / "a.codec.json")
     assert (made["codec"], made["fingerprint"], made["vocab_size"]) == ("bpe-290", codec.fingerprint, 290)
     assert made["train_bytes"] == len(TEXT.encode())
-    for name in ("a.bpe", "a.json"):
+    for name in ("a.bpe", "a.codec.json"):
         ids = run("encode", text_file, "--codec", tmp_path / name, "-o", "-").stdout
         assert [int(word) for word in ids.split()] == codec.encode(TEXT.encode()).tolist()
         assert run("decode", "--codec", tmp_path / name, stdin=ids.encode()).stdout_bytes == TEXT.encode()
@@ -201,7 +201,7 @@ def test_train_tokenizer_by_other_rules_and_from_another(text_file, tmp_path):
     from fastcompress import BPE
 
     def train(*options: object) -> BPE:
-        run("train-tokenizer", text_file, *options, "-o", tmp_path / "made.bpe")
+        run("train-tokenizer", text_file, *options, "-o", tmp_path / "made.bpe", "--force")
         return BPE.load(tmp_path / "made.bpe")
 
     base = train("--vocab-size", 280, "--pattern", "gpt2", "--max-memory", 1)
@@ -211,9 +211,9 @@ def test_train_tokenizer_by_other_rules_and_from_another(text_file, tmp_path):
     assert more == BPE.train(TEXT, vocab_size=290, pattern="gpt2")
     theirs = train("--vocab-size", 280, "--tie-break", "huggingface", "--min-frequency", 2, "--max-token-length", 4)
     assert theirs == BPE.train(TEXT, vocab_size=280, tie_break="huggingface", max_token_length=4)
-    assert "pattern: 'cl100k', continue_from: 'gpt2'" in error_of(
+    assert "--pattern: 'cl100k', --continue-from: 'gpt2'" in error_of(
         "train-tokenizer", text_file, "--vocab-size", 290, "--pattern", "cl100k",
-        "--continue-from", tmp_path / "base.bpe", "-o", tmp_path / "x",
+        "--continue-from", tmp_path / "base.bpe", "-o", tmp_path / "x.bpe",
     )  # fmt: skip
 
 
@@ -233,7 +233,8 @@ def test_a_corpus_becomes_shards_and_comes_back(text_file, tmp_path, codec):
     run("decode", out, "--split", "validation", "-o", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == parts[1]
     assert "no split 'test' (there: train, validation)" in error_of("decode", out, "--split", "test")
-    assert "no split 'train' (there: none)" in error_of("decode", tmp_path / "copy")
+    assert "copy: not a folder; name a folder that fastcompress encode wrote" in error_of("decode", tmp_path / "copy")
+    assert "no such folder; name a folder that fastcompress encode wrote" in error_of("decode", tmp_path / "nosuch")
 
 
 def test_files_stay_whole_and_in_order(tmp_path):
@@ -267,7 +268,9 @@ def test_bad_ids_on_standard_input_are_named():
 
 def test_a_failed_decode_leaves_the_old_file(tmp_path):
     (tmp_path / "out").write_text("precious")
-    result = run("decode", "--codec", "byte", "-o", tmp_path / "out", stdin=b"72\nbad\n", code=1)
+    command = ["decode", "--codec", "byte", "-o", tmp_path / "out"]
+    assert "out: exists already; choose another output, or replace it with --force" in error_of(*command, stdin=b"72")
+    result = run(*command, "--force", stdin=b"72\nbad\n", code=1)
     assert "line 2 is not ids" in result.stderr
     assert (tmp_path / "out").read_text() == "precious"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -284,7 +287,7 @@ def test_convert(tmp_path):
     ids = {run("encode", tmp_path / "text.txt", "--codec", path, "-o", "-").stdout for path in (bpe, other)}
     assert len(ids) == 1
     assert run("decode", "--codec", other, stdin=ids.pop().encode()).stdout_bytes == TEXT.encode()
-    assert "read it with that pattern and 1 special token" in run("convert", other, "-o", ranks).stdout
+    assert "read it with pattern gpt2 and 1 special token" in run("convert", other, "-o", ranks).stdout
     run("convert", ranks, "--pattern", "gpt2", "--special-token", "<|end|>=299", "-o", again)
     assert BPE.load(again).encode(TEXT) == BPE.load(bpe).encode(TEXT)
     assert BPE.load(again).special_tokens == {"<|end|>": 299}
@@ -293,11 +296,11 @@ def test_convert(tmp_path):
 def test_what_convert_refuses(tmp_path):
     save_codec(ByteCodec(), tmp_path / "codec.json")
     assert "only those can be converted" in error_of("convert", tmp_path / "codec.json", "-o", tmp_path / "x.bpe")
-    assert "must end in .json" in error_of("convert", "x.bpe", "-o", tmp_path / "x.txt", code=2)
+    assert "must end in .bpe" in error_of("convert", "x.bpe", "-o", tmp_path / "x.txt", code=2)
     assert "give TEXT=ID" in error_of("convert", "x.tiktoken", "--special-token", "a", "-o", tmp_path / "x.bpe", code=2)
     assert "leave the options out" in error_of("convert", "x.bpe", "--pattern", "a", "-o", tmp_path / "x.bpe", code=2)
     (tmp_path / "x.tiktoken").write_bytes(b"YQ== 0\n")
-    assert "give pattern=" in error_of("convert", tmp_path / "x.tiktoken", "-o", tmp_path / "x.bpe")
+    assert "give --pattern" in error_of("convert", tmp_path / "x.tiktoken", "-o", tmp_path / "x.bpe")
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
     assert "'Unigram'" in error_of("decode", "--codec", tmp_path / "tokenizer.json", stdin=b"")
 
@@ -310,7 +313,7 @@ def test_decode_writes_into_pipes_and_through_links(tmp_path):
     assert (tmp_path / "pipe").is_fifo()
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    run("decode", "--codec", "byte", "-o", tmp_path / "link", stdin=b"72 105")
+    run("decode", "--codec", "byte", "-o", tmp_path / "link", "--force", stdin=b"72 105")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"Hi"
 
@@ -336,7 +339,9 @@ def test_any_bytes_are_encoded_and_come_back(tmp_path, data):
     run("encode", tmp_path / "data", "--codec", "byte", "-o", tmp_path / "shards")
     assert run("decode", tmp_path / "shards").stdout_bytes == data
     if len(data) > 50:
-        run("train-tokenizer", tmp_path / "data", "--vocab-size", 257, "-o", tmp_path / "a.bpe")
+        learn = ["train-tokenizer", tmp_path / "data", "--vocab-size", 257, "-o", tmp_path / "a.bpe"]
+        assert "convert it to UTF-8 (iconv), or train on its bytes with --binary" in error_of(*learn)
+        run(*learn, "--binary")
         ids = run("encode", tmp_path / "data", "--codec", tmp_path / "a.bpe", "-o", "-").stdout
         assert run("decode", "--codec", tmp_path / "a.bpe", stdin=ids.encode()).stdout_bytes == data
 
@@ -366,13 +371,15 @@ def test_errors_name_the_document(tmp_path, text_file):
 
 def test_codecs_that_are_none_are_named(text_file):
     message = error_of("encode", text_file, "--codec", "Byte", "-o", "-")
-    assert message.startswith("Byte: no such codec or file; name byte, lz77, lz77-buckets, lzp, gzip, char, bpe-N")
+    assert message.startswith(
+        "Byte: no such codec or file (did you mean byte?); name byte, lz77, lz77-buckets, lzp, gzip, char, bpe-N"
+    )
 
 
 def test_a_tokenizer_of_nothing_or_for_nowhere(tmp_path, text_file, monkeypatch):
     (tmp_path / "empty.txt").write_bytes(b"")
     learn = ["train-tokenizer", "--vocab-size", 300, "-o"]
-    assert error_of(*learn, tmp_path / "a", tmp_path / "empty.txt").startswith(f"{tmp_path / 'empty.txt'}: empty, ")
+    assert error_of(*learn, tmp_path / "a.bpe", tmp_path / "empty.txt").startswith(f"{tmp_path / 'empty.txt'}: empty, ")
     monkeypatch.setattr("fastcompress.bpe.BPE.train", lambda *_, **__: pytest.fail("trained before it looked"))
     for output, problem in ((tmp_path / "no" / "a.bpe", "there is no folder"), (tmp_path, "it is a folder")):
         assert f"{output}: cannot be written ({problem}" in error_of(*learn, output, text_file)
@@ -392,10 +399,10 @@ def test_a_truncated_shard_is_named(text_file, tmp_path):
 def test_bad_input_is_named(tmp_path, text_file):
     (tmp_path / "empty").write_bytes(b"")
     assert "no such file, folder or corpus" in error_of("encode", "--corpus", "nope", "--codec", "byte", "-o", "x")
-    assert "to name a corpus, use --corpus" in error_of("encode", "python-docs", "--codec", "byte", "-o", "x")
+    assert "use --corpus python-docs" in error_of("encode", "python-docs", "--codec", "byte", "-o", "x")
     assert "empty: holds 1 empty" in error_of("encode", "--corpus", tmp_path / "empty", "--codec", "byte", "-o", "x")
     assert "cannot be written" in error_of("encode", text_file, "--codec", "byte", "-o", text_file)
-    assert "support only" in error_of("train-tokenizer", text_file, "--vocab-size", 5000, "-o", tmp_path / "x")
+    assert "support only" in error_of("train-tokenizer", text_file, "--vocab-size", 5000, "-o", tmp_path / "x.bpe")
     assert "cannot be written" in error_of(
         "train-tokenizer", text_file, "--vocab-size", 256, "-o", tmp_path / "no" / "x"
     )
@@ -530,7 +537,7 @@ def test_generated_text_follows_the_prompt_and_the_seed(trained):
     assert as_json["prompt"] + as_json["text"] + "\n" == first
     assert run(*command, "--temperature", 0, "--top-k", 5, "--top-p", 0.9).stdout.startswith("The café")
     assert "'€' (U+20AC) at byte 0" in error_of("generate", trained, "--prompt", "€")
-    assert "top_p must be in" in error_of("generate", trained, "--top-p", 2)
+    assert "--top-p must be in" in error_of("generate", trained, "--top-p", 2)
 
 
 def test_runs_that_are_none_are_named(tmp_path):
@@ -595,7 +602,7 @@ def test_a_done_run_says_so(trained, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--heads", 7], "must be a multiple of num_heads 7"),
+        (["--heads", 7], "must be a multiple of --heads 7"),
         (["--context", 100_000], "too few for a context"),
         (["--steps", 0], "steps must be a whole number of at least 1, not 0"),
         (["--device", "cuda:99"], "cuda:99"),

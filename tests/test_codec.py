@@ -146,10 +146,10 @@ def test_specs_name_bytes_and_saved_vocabularies(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "words.bpe")
     assert codec_from_spec(str(tmp_path / "words.bpe")).fingerprint == BPECodec(tokenizer).fingerprint
     (tmp_path / "song.mp3").write_bytes(b"ID3" + bytes(100))
-    with pytest.raises(FormatError, match=r"song\.mp3: neither a codec\.json, a tokenizer\.json, a codebook nor a BPE"):
+    with pytest.raises(FormatError, match=r"song\.mp3: not a saved vocabulary \(\.bpe\), tokenizer\.json, rank file"):
         codec_from_spec(str(tmp_path / "song.mp3"))
     for call in (codec_from_spec, load_codec):
-        with pytest.raises(DataError, match="nothing: no such codec file"):
+        with pytest.raises(DataError, match="nothing: no such codec"):
             call(str(tmp_path / "nothing"))
         with pytest.raises(DataError, match="cannot be read"):
             call(str(tmp_path))

@@ -141,3 +141,15 @@ def test_settings_out_of_range() -> None:
             LZPCodec(**bad)
     with pytest.raises(ConfigError):
         GzipCodec(0)
+
+
+def test_unstable_tails() -> None:
+    """Of a greedy parse one match, of a lazy one a literal before it too, or literals; in buckets each takes most ids."""
+    for params, fields, buckets in (
+        (Params(), 3, 6),
+        (Params(min_length=1), 1, 6),
+        (Params(min_length=9), 8, 8),
+        (Params(min_length=1, parse="lazy"), 2, 12),
+    ):
+        assert LZ77Codec(params).unstable_tail == fields
+        assert LZ77Codec(params, "buckets").unstable_tail == buckets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -74,3 +75,41 @@ def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     for name in ("nowhere/a", "file/a", "loop", "."):
         with pytest.raises(OutputError, match="cannot be written"):
             write_atomically(tmp_path / name, b"x")
+
+
+def test_without_overwrite_no_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_atomically(path, b"new", overwrite=False)
+    with pytest.raises(OutputError, match="exists already"):
+        write_atomically(path, b"newer", overwrite=False)
+    path.unlink()
+
+    def write() -> None:
+        with open_atomically(path, overwrite=False) as file:
+            file.write(b"mine")
+            path.write_bytes(b"of another program, meanwhile")
+
+    with pytest.raises(OutputError, match="exists already"):
+        write()
+    assert path.read_bytes() == b"of another program, meanwhile"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "free some space"),
+        (errno.EACCES, "choose a place that you may write to"),
+        (errno.EROFS, "choose a place that you may write to"),
+        (errno.ENAMETOOLONG, "choose a shorter name"),
+        (errno.ENOENT, "choose a folder that exists"),
+    ],
+)
+def test_the_remedy_is_that_of_the_error(tmp_path: Path, number: int, remedy: str) -> None:
+    def write() -> None:
+        with open_atomically(tmp_path / "a"):
+            raise OSError(number, os.strerror(number))
+
+    with pytest.raises(OutputError, match=f"cannot be written .{os.strerror(number)}.; {remedy}"):
+        write()

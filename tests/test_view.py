@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fastcompress.bpe import BPE
 from fastcompress.cli import main
 from fastcompress.cli.view_page import make_panel, render
 from fastcompress.codec import ByteCodec, LZ77Codec, LZPCodec
@@ -65,6 +66,49 @@ def test_command(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert texts_of(page.read_text()) == ["abc é", "abc é", "abc é"]
     assert "5 bytes" not in page.read_text() or "6 bytes" in page.read_text()
+
+
+def test_an_empty_file_is_an_empty_page(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    for codec in ("lz77", "lz77-buckets", "byte", "lzp", "gzip"):
+        result = CliRunner().invoke(main, ["view", str(tmp_path / "empty"), "--codec", codec, "-o", "-"])
+        assert result.exit_code == 0, result.output
+        assert "The text is empty" in result.stdout
+        assert texts_of(result.stdout) == [""]
+    result = CliRunner().invoke(main, ["view", str(tmp_path / "empty"), "--codec", "char", "-o", "-"])
+    assert result.exit_code == 1
+    assert "no characters" in result.stderr
+
+
+def test_tokens_say_their_ids_and_bytes() -> None:
+    data = b"abcdabcdabcd"
+    page = render("x", data, [make_panel(codec, data) for codec in (ByteCodec(), LZ77Codec())])
+    assert 'title="id 97\n1 byte at 0: 61"' in page
+    assert f'title="id {256 + 3 * 255 + 4}\n8 bytes at 4, copied from 0 (4 before): 61 62 63 64 61 62 63 64"' in page
+    panel = make_panel(LZ77Codec(alphabet="buckets"), data)
+    assert [list(piece.ids) for piece in panel.pieces[:4]] == [[97], [98], [99], [100]]
+    assert sum(len(piece.ids) for piece in panel.pieces) == panel.num_tokens
+    assert len(panel.pieces[-1].ids) > 1  # a match takes several ids, and the last one makes its bytes known
+
+
+def test_a_page_says_what_it_shows(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(b"to be or not to be " * 1000)
+    BPE.train("to be or not to be", vocab_size=256).save(tmp_path / "mine.bpe")
+    command = ["view", str(tmp_path / "text.txt"), "--codec", str(tmp_path / "mine.bpe"), "--codec", "byte", "-o", "-"]
+    page = CliRunner().invoke(main, [*command, "--max-bytes", "190"]).stdout
+    assert "The first 190 of 19,000 bytes (1 %)." in page
+    assert re.findall("<h2>(.*?)</h2><p>(.*?)</p>", page) == [
+        ("mine.bpe", "bpe-256: 190 tokens, 1.00 bytes per token"),
+        ("byte", "190 tokens, 1.00 bytes per token"),
+    ]
+
+
+def test_large_pages_are_warned_of_and_limited(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(bytes(range(256)) * 250)
+    command = ["view", str(tmp_path / "text"), "--codec", "byte", "-o", "-", "--max-bytes"]
+    assert "warning: the page has 6 MB" in CliRunner().invoke(main, [*command, "64000"]).stderr
+    assert "warning" not in CliRunner().invoke(main, [*command, "1000"]).stderr
+    assert CliRunner().invoke(main, [*command, "1000001"]).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from fastcompress import __version__
 from fastcompress.cli.archive import compress, decompress
 from fastcompress.cli.convert import convert
 from fastcompress.cli.decode import decode
@@ -85,7 +86,7 @@ def _complain(message: str) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExample:\n  fastcompress study quick",
 )
-@click.version_option(package_name="fastcompress", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option("--traceback", is_flag=True, expose_value=False, help="On an error, print where it came from.")
 def main() -> None:
     """Turn text into tokens and bits: train tokenizers and models, and compare them by bits per byte."""

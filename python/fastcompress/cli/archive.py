@@ -34,10 +34,12 @@ _CHUNK_BYTES = 1 << 20
     "  tar c folder | fastcompress compress - --level 9 -o folder.tar.fcz",
 )
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", help="Output file, or - for standard output.  [default: FILE.fcz, or - if FILE is -]")
+@click.option("-o", "--output", help="Output file, or - for standard output."
+              "  [default: FILE.fcz, or - if FILE is -]")  # fmt: skip
 @click.option("--method", type=click.Choice(["lz", "cm"]), default="lz", show_default=True,
-              help="lz decompresses fast; cm makes the output a sixth smaller, at 1 MB per second each way.")  # fmt: skip
-@click.option("--level", type=click.IntRange(min=1), help="From 1 (fastest) to 9 (smallest).  [default: 8 for lz, 5 for cm]")
+              help="lz decompresses fast; cm makes output a sixth smaller, at 1 MB per second each way.")  # fmt: skip
+@click.option("--level", type=click.IntRange(min=1),
+              help="From 1 (fastest) to 9 (smallest).  [default: 8 for lz, 5 for cm]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1, max=1024), help="Number of threads.  [default: all cores]")
 @force_option()
 @json_option
@@ -83,8 +85,10 @@ def compress(
     "  fastcompress decompress folder.tar.fcz -o - | tar x",
 )
 @click.argument("file", metavar="FILE.fcz")
-@click.option("-o", "--output", help="Output file, or - for standard output.  [default: FILE without .fcz, or - if FILE is -]")
-@click.option("--max-output", type=click.IntRange(min=0), help="Fail if the output would exceed this many bytes.  [default: no limit]")
+@click.option("-o", "--output", help="Output file, or - for standard output."
+              "  [default: FILE without .fcz, or - if FILE is -]")  # fmt: skip
+@click.option("--max-output", type=click.IntRange(0, 2**63 - 1),
+              help="Fail if the output would exceed this many bytes.  [default: no limit]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1, max=1024), help="Number of threads.  [default: all cores]")
 @force_option()
 @json_option

@@ -42,8 +42,8 @@ def convert(
     SOURCE is a saved vocabulary (.bpe), codec.json, tokenizer.json, rank file (.tiktoken), or the name of a published
     vocabulary, such as cl100k_base. A rank file stores neither the pattern nor special tokens.
     """
-    form = format_of(output)
     check_output(output, overwrite, source)
+    form = format_of(output)
     tokenizer = _read(source, pattern, dict(map(_special_token, special_tokens)))
     save_vocabulary(tokenizer, output, overwrite)
     result = {
@@ -67,7 +67,7 @@ def _special_token(option: str) -> tuple[str, int]:
 def _read(source: str, pattern: str | None, special_tokens: dict[str, int]) -> BPE:
     from fastcompress.bpe import BPE
     from fastcompress.codec import BPECodec
-    from fastcompress.errors import DataError
+    from fastcompress.errors import ConfigError, DataError
     from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 
     if pattern or special_tokens:
@@ -77,7 +77,12 @@ def _read(source: str, pattern: str | None, special_tokens: dict[str, int]) -> B
             if source not in PUBLISHED_ENCODINGS and not Path(source).is_file():
                 raise DataError(f"{source}: no such file; name one that exists")
             return BPE.from_tiktoken(source, pattern=pattern, special_tokens=special_tokens or None)
-    codec = fixed_codec(source)
+    try:
+        codec = fixed_codec(source)
+    except ConfigError as error:
+        if not source.endswith(".tiktoken"):
+            raise
+        raise DataError(f"{source}: a rank file does not store its pattern; give --pattern, such as cl100k") from error
     if not isinstance(codec, BPECodec):
         raise DataError(f"{source}: {codec.name} is not a BPE vocabulary; only those can be converted")
     if special_tokens:  # of a rank file that is known, but with other special tokens

@@ -57,9 +57,9 @@ def _decode_shards(directory: Path, split: str | None) -> Iterator[bytes]:
     if not splits:
         from fastcompress.errors import DataError
 
-        kind = "a folder without shards" if directory.is_dir() else "a file" if directory.exists() else "no folder"
+        kind = "no shards there" if directory.is_dir() else "not a folder" if directory.exists() else "no such folder"
         raise DataError(
-            f"{directory}: is {kind}; name a folder that fastcompress encode wrote, or give --codec and send ids to "
+            f"{directory}: {kind}; name a folder that fastcompress encode wrote, or give --codec and send ids to "
             "standard input"
         )
     if split is None and len(splits) > 1:

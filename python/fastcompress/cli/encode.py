@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
 @click.option("--codec", "codec_spec", required=True, metavar="CODEC", help=CODEC_HELP)
-@click.option("-o", "--output", required=True, help="Directory for shards, or - to print ids as text, one line per document.")
+@click.option("-o", "--output", required=True,
+              help="Directory for shards, or - to print ids as text, one line per document.")  # fmt: skip
 @click.option("--split", default="train", show_default=True, help="Name of the split that FILES become.")
 @click.option("--shard-tokens", type=click.IntRange(min=1), default=1 << 27, show_default=True,
               help="Start another file after this many tokens.")  # fmt: skip

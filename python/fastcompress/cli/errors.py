@@ -6,6 +6,7 @@ import re
 
 import click
 
+from fastcompress.cli.streams import ReaderGoneError
 from fastcompress.errors import FastcompressError
 
 BROKEN_PIPE_CODE = 141  # 128 + SIGPIPE, as shells report a program that lost its reader
@@ -25,8 +26,8 @@ def _message(error: Exception, command: click.Command | None) -> tuple[str, int]
         context = getattr(error, "ctx", None)
         hint = f"; see {context.command_path} --help" if context is not None else ""
         return error.format_message().rstrip(".") + hint, error.exit_code
-    if isinstance(error, BrokenPipeError) and error.filename is None:
-        return "standard output is closed: the program that was reading it has ended", BROKEN_PIPE_CODE
+    if isinstance(error, ReaderGoneError):
+        return str(error), BROKEN_PIPE_CODE
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _TRAIN_PACKAGES:
         return f"this needs {error.name}, which is not installed: pip install 'fastcompress[train]'", 1
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
@@ -48,7 +49,9 @@ def in_flags(message: str, command: click.Command) -> str:
         if not isinstance(option, click.Option) or option.name is None:
             continue
         name, flag = option.name, option.opts[0]
-        message = re.sub(rf"(?<![\w./'\"-]){name}=(True|\.\.\.)?(?=(\S?))", lambda m, flag=flag: _flag(m, flag), message)
+        pattern = rf"(?<![\w./'\"-]){name}=(True|\.\.\.)?(?=(\S?))"
+        message = re.sub(pattern, lambda match, flag=flag: _flag(match, flag), message)  # type: ignore[misc]
+        message = re.sub(rf"(?<![\w./'\"-]){name}(?=: ')", flag, message)
         if "_" in name:
             message = re.sub(rf"(?<![\w./'\"-]){name}(?![\w/'\"-]|\.\w)", flag, message)
     return message

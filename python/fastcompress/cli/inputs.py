@@ -52,9 +52,9 @@ def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
     from fastcompress.data.corpora import NAMED_CORPORA, load_corpus
     from fastcompress.errors import DataError
 
-    if not Path(spec).exists() and (close := difflib.get_close_matches(spec.lower(), NAMED_CORPORA, n=1, cutoff=0.7)):
-        if spec not in NAMED_CORPORA:
-            raise DataError(f"{spec}: no such file, folder or corpus; did you mean {close[0]}?")
+    close = difflib.get_close_matches(spec.lower(), NAMED_CORPORA, n=1, cutoff=0.7)
+    if close and spec not in NAMED_CORPORA and not Path(spec).exists():
+        raise DataError(f"{spec}: no such file, folder or corpus; did you mean {close[0]}?")
 
     corpus = load_corpus(spec, text_key=text_key, max_bytes=max_bytes)
     left_out = [
@@ -123,6 +123,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
     """Return the codec that a user names (CODEC_HELP). bpe-N learns from `train`, char from `everything`."""
     from fastcompress.bpe import BPE
     from fastcompress.codec import BPECodec, CharCodec
+    from fastcompress.errors import FastcompressError
 
     if spec == "char":
         documents = list(everything())
@@ -130,7 +131,10 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
             return CharCodec.train(document.data for document in documents)
     if match := re.fullmatch(r"bpe-(\d{1,9})", spec):
         texts = learnable(train, "use --codec byte")
-        return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
+        try:
+            return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
+        except FastcompressError as error:
+            raise type(error)(str(error).replace("vocab_size=", "bpe-").replace("vocab_size ", "bpe-")) from error
     return fixed_codec(spec, other_names=_LEARNED_CODECS)
 
 
@@ -161,15 +165,12 @@ def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: S
 
 def learnable(documents: Iterable[Document], remedy: str) -> Iterator[Document]:
     """Yield `documents`; DataError, with the remedy, for one that is no text, from which there is nothing to learn."""
-    from fastcompress.data.text_files import looks_binary
+    from fastcompress.data.text_files import why_not_text
     from fastcompress.errors import DataError
 
     for document in documents:
-        if looks_binary(document.data):
-            raise DataError(
-                f"{document.id}: does not look like text (more than a tenth of it is not UTF-8); convert it to UTF-8, "
-                f"or {remedy}"
-            )
+        if reason := why_not_text(document.data):
+            raise DataError(f"{document.id}: {reason}; convert it to UTF-8 (iconv), or {remedy}")
         yield document
 
 

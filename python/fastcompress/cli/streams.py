@@ -1,7 +1,7 @@
 """Standard input, output and error, of which a shell may have closed any (`>&-`, `2>&-`, `<&-`).
 
-Python sets a closed stream to None. Here it becomes a stream whose use raises an OutputError or DataError that names it,
-except standard error, where there is nobody to tell: what goes there is dropped.
+Python sets a closed stream to None. Here it becomes a stream whose use raises an error that names it.
+Only what goes to standard error is dropped instead, since there is no other place to report it.
 """
 
 from __future__ import annotations
@@ -42,16 +42,22 @@ def open_closed_streams() -> None:
     Their numbers are taken first, so that no file that is opened later gets one of them and is written to by mistake.
     """
     for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, so this one
+        if not _is_open(number):
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
     if sys.stdin is None:
-        sys.stdin = io.TextIOWrapper(_Closed(), "utf-8")  # type: ignore[type-var]
+        sys.stdin = io.TextIOWrapper(_Closed(), "utf-8")
     if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(_Closed(), "utf-8", write_through=True)  # type: ignore[type-var]
+        sys.stdout = io.TextIOWrapper(_Closed(), "utf-8", write_through=True)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (it stays open)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def stdout_is_closed() -> bool:
@@ -60,15 +66,19 @@ def stdout_is_closed() -> bool:
 
 
 def give_up_stdout() -> None:
-    """Let what is still in the buffer of standard output go nowhere, so that Python does not fail to write it at exit."""
+    """Discard what is still in the buffer of standard output, which Python would fail to write at exit."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
 
 
+class ReaderGoneError(OutputError):
+    """The program that was reading standard output has ended. (click would exit silently after a BrokenPipeError.)"""
+
+
 class StandardOutput:
-    """Standard output as bytes. Errors name it, but for BrokenPipeError, which means that nobody reads on."""
+    """Standard output as bytes, whose errors name it."""
 
     def write(self, data: bytes) -> int:
         with _naming_stdout():
@@ -105,8 +115,10 @@ def naming_stdin() -> Iterator[None]:
 def _naming_stdout() -> Iterator[None]:
     try:
         yield
-    except (BrokenPipeError, OutputError):
+    except OutputError:
         raise
+    except BrokenPipeError as error:
+        raise ReaderGoneError("standard output is closed: the program that was reading it has ended") from error
     except OSError as error:
         raise OutputError(
             f"standard output: cannot be written ({error.strerror or error}); send it elsewhere"

@@ -23,22 +23,30 @@ if TYPE_CHECKING:
 )
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
-@click.option("--vocab-size", type=click.IntRange(256, 2**31), required=True,
-              help="Number of ids, special tokens included.")
-@click.option("--pattern", help="Pattern that splits the text: gpt2, cl100k, o200k, whitespace, none, another name, or a regex."
+@click.option(
+    "--vocab-size", type=click.IntRange(256, 2**31), required=True, help="Number of ids, special tokens included."
+)
+@click.option("--pattern", help="Pattern that splits the text: gpt2, cl100k, o200k, whitespace, none, or a regex."
               "  [default: cl100k]")  # fmt: skip
-@click.option("--special-token", "special_tokens", multiple=True, help="Text that gets an id of its own; may be repeated.")
+@click.option("--special-token", "special_tokens", multiple=True,
+              help="Text that gets an id of its own; may be repeated.")  # fmt: skip
 @click.option(
     "--tie-break",
     type=click.Choice(["lowest_id", "huggingface"]),
     default="lowest_id",
     show_default=True,
-    help="Which of equally frequent pairs is merged first; huggingface gives the merges and ids of its tokenizers library.",
+    help="Which of equally frequent pairs is merged first; huggingface: as its tokenizers library does.",
 )
-@click.option("--min-frequency", type=click.IntRange(1, 2**63 - 1), default=1, show_default=True,
-              help="Merge only pairs that occur at least this often.")
+@click.option(
+    "--min-frequency",
+    type=click.IntRange(1, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Merge only pairs that occur at least this often.",
+)
 @click.option("--max-token-length", type=click.IntRange(1, 2**31), help="Make no token longer than this many bytes.")
-@click.option("--continue-from", metavar="VOCABULARY", help="Keep the ids and merges of this vocabulary, and add to them.")
+@click.option("--continue-from", metavar="VOCABULARY",
+              help="Keep the ids and merges of this vocabulary, and add to them.")  # fmt: skip
 @click.option("-o", "--output", required=True, help=OUTPUT_HELP)
 @click.option("--threads", type=click.IntRange(1, 1024), help="Number of threads.  [default: all cores]")
 @click.option("--max-memory", type=click.IntRange(1, 2**40), metavar="MIB",
@@ -70,8 +78,8 @@ def train_tokenizer(
     FILES are text files, JSON lines (.jsonl) or folders, also packed as .gz, .xz or .fcz; - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
-    format_of(output)
     check_output(output, overwrite, files[0] if len(files) == 1 else None)
+    format_of(output)
     from fastcompress.codec import BPECodec
 
     documents = (
@@ -133,7 +141,7 @@ def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **setti
                 advance(len(document.data))
                 yield document.data
         if not num_bytes:
-            raise DataError(f"{name}: holds no text; name files that do")
+            raise DataError(f"{name}: empty, so there is nothing to learn from; name files with text")
 
     with progress_bar("merging", unit="merge") as advance:
 

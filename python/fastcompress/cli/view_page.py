@@ -1,6 +1,6 @@
-"""The page of `fastcompress view`: a text, cut by several codecs side by side.
+"""The page of `fastcompress view`: a text, split by several codecs side by side.
 
-One file that needs nothing else. Its content security policy allows the one style sheet and the one script of the
+One file that needs no others. Its content security policy allows the one style sheet and the one script of the
 template by their hashes, so the text it shows cannot run.
 """
 
@@ -22,50 +22,68 @@ if TYPE_CHECKING:
     from fastcompress.codec import Codec
 
 _NUM_COLOURS = 6
+_MAX_TITLE_BYTES = 24
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A token on the page: the bytes [begin, end) of the text and, of a match, where it copies from."""
+    """A token on the page: the bytes [begin, end) of the text, its ids and, for a match, its distance."""
 
     begin: int
     end: int
-    distance: int = 0  # 0: no match
+    ids: Sequence[int]
+    distance: int = 0  # 0 for no match
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What one codec makes of the text."""
+    """The tokens of one codec."""
 
-    name: str
+    title: str
+    codec_name: str
     num_tokens: int
     pieces: Sequence[Piece]
 
 
-def make_panel(codec: Codec, data: bytes) -> Panel:
-    """Encodes `data`. Ids that stand for no byte by themselves are counted and not shown."""
+def make_panel(codec: Codec, data: bytes, title: str | None = None) -> Panel:
+    """Encode `data`. Ids that decode to no byte by themselves are shown with the next one that does.
+
+    Args:
+        codec: The codec to show.
+        data: The text.
+        title: The panel's title, such as the name of the codec's file; None for the codec's name.
+    """
     from fastcompress.codec import LZ77Codec
 
     tokens = codec.encode(data)
+    lengths = codec.byte_lengths(tokens)
+    shown = np.flatnonzero(lengths)
+    ends = np.cumsum(lengths)[shown].tolist()
     if isinstance(codec, LZ77Codec):
         parsed = codec.columns(tokens)
-        ends = np.cumsum(parsed.length, dtype=np.int64).tolist()
         distances = np.where(parsed.kind == 1, parsed.value, 0).tolist()
     else:
-        lengths = codec.byte_lengths(tokens)
-        ends = np.cumsum(lengths[lengths > 0]).tolist()
         distances = [0] * len(ends)
-    begins = [0, *ends[:-1]]
-    pieces = [Piece(begin, end, distance) for begin, end, distance in zip(begins, ends, distances, strict=True)]
-    return Panel(codec.name, len(tokens), pieces)
+    pieces, begin, ids_begin, ids = [], 0, 0, tokens.tolist()
+    for end, ids_end, distance in zip(ends, (shown + 1).tolist(), distances, strict=True):
+        pieces.append(Piece(begin, end, ids[ids_begin:ids_end], distance))
+        begin, ids_begin = end, ids_end
+    return Panel(codec.name if title is None else title, codec.name, len(tokens), pieces)
 
 
-def render(title: str, data: bytes, panels: Sequence[Panel]) -> str:
-    """The page. Equal arguments give equal pages."""
+def render(title: str, data: bytes, panels: Sequence[Panel], num_bytes: int | None = None) -> str:
+    """Return the page. Equal arguments give equal pages.
+
+    Args:
+        title: The name of the text.
+        data: The bytes that are shown.
+        panels: The tokens of these bytes, per codec.
+        num_bytes: The size of the whole text; None if all of it is shown.
+    """
     template = resources.files("fastcompress.cli").joinpath("view_template.html").read_text(encoding="utf-8")
     return Template(template).substitute(
         title=html.escape(title),
-        num_bytes=f"{len(data):,}",
+        share=_share(len(data), len(data) if num_bytes is None else num_bytes),
         style_hash=element_hash(template, "style"),
         script_hash=element_hash(template, "script"),
         panels="\n".join(_panel(panel, data) for panel in panels),
@@ -73,23 +91,27 @@ def render(title: str, data: bytes, panels: Sequence[Panel]) -> str:
 
 
 def _panel(panel: Panel, data: bytes) -> str:
-    ratio = f"{len(data) / panel.num_tokens:.2f}" if panel.num_tokens else "0"
+    ratio = f", {len(data) / panel.num_tokens:.2f} bytes per token" if panel.num_tokens else ""
+    named = "" if panel.title == panel.codec_name else f"{html.escape(panel.codec_name)}: "
+    plural = "" if panel.num_tokens == 1 else "s"
     tokens, characters, at = [], _characters(data), 0
     for i, piece in enumerate(panel.pieces):
         begin = at
         while at < len(characters) and characters[at][0] <= piece.end:
             at += 1
         text = "".join(_shown(character) for _, character in characters[begin:at])
-        tokens.append(_token(piece, text or "<i>·</i>", i % _NUM_COLOURS))
+        tokens.append(_token(piece, data, text or "<i>·</i>", i % _NUM_COLOURS))
     return (
-        f"<section><h2>{html.escape(panel.name)}</h2><p>{panel.num_tokens:,} tokens, {ratio} bytes a token</p>"
+        f"<section><h2>{html.escape(panel.title)}</h2><p>{named}{panel.num_tokens:,} token{plural}{ratio}</p>"
         f'<pre tabindex="0">{"".join(tokens)}</pre></section>'
     )
 
 
 def _characters(data: bytes) -> list[tuple[int, str]]:
-    """Characters, bytes that belong to none as lone surrogates, each with the offset at which it ends: a token shows
-    those that end in it, and a dot if there are none."""
+    """The characters of the text, each with the offset at which it ends; bytes that belong to none as lone surrogates.
+
+    A token shows the characters that end in it, and a dot if there are none.
+    """
     characters, end = [], 0
     for character in data.decode("utf-8", "surrogateescape"):
         end += 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
@@ -97,13 +119,25 @@ def _characters(data: bytes) -> list[tuple[int, str]]:
     return characters
 
 
-def _token(piece: Piece, text: str, colour: int) -> str:
+def _share(num_shown: int, num_bytes: int) -> str:
+    if num_bytes == 0:
+        return "The text is empty, so there are no tokens."
+    if num_shown == num_bytes:
+        return f"{num_bytes:,} byte{'s' * (num_bytes != 1)}, all shown."
+    return f"The first {num_shown:,} of {num_bytes:,} bytes ({100 * num_shown / num_bytes:.2g} %)."
+
+
+def _token(piece: Piece, data: bytes, text: str, colour: int) -> str:
+    """A token as a span; its title says ids, place and bytes."""
     size = piece.end - piece.begin
+    spelled = data[piece.begin : min(piece.end, piece.begin + _MAX_TITLE_BYTES)].hex(" ")
+    spelled += " …" * (size > _MAX_TITLE_BYTES)
+    what = f"id{'s' * (len(piece.ids) != 1)} {' '.join(map(str, piece.ids))}\n{size} byte{'s' * (size != 1)} at "
     if piece.distance == 0:
-        what = f"{size} byte{'s' * (size != 1)} at {piece.begin}"
+        what += f"{piece.begin}: {spelled}"
         return f'<span class="c{colour}" data-b="{piece.begin}" data-e="{piece.end}" title="{what}">{text}</span>'
     source = piece.begin - piece.distance
-    what = f"match of {size} at {piece.begin}: as {piece.distance} bytes before, at {source}"
+    what += f"{piece.begin}, copied from {source} ({piece.distance} before): {spelled}"
     return (
         f'<span class="c{colour} m" data-b="{piece.begin}" data-e="{piece.end}" data-s="{source}" title="{what}">'
         f"{text}</span>"
@@ -111,7 +145,7 @@ def _token(piece: Piece, text: str, colour: int) -> str:
 
 
 def _shown(character: str) -> str:
-    """Line ends are marked; what has no look of its own is shown by its number, bytes that are no text by theirs."""
+    """Mark line ends and tabs; show invisible characters, and bytes that are no text, as hexadecimal numbers."""
     if "\udc80" <= character <= "\udcff":
         return f"<i>{ord(character) - 0xDC00:02X}</i>"
     if character in "\n\t":

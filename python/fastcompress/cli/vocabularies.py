@@ -22,8 +22,8 @@ def format_of(output: str) -> str:
         if output.lower().endswith(suffix):
             return form
     raise click.UsageError(
-        f"{output}: the output's name must end in .bpe (fastcompress), .json (tokenizer.json), .tiktoken (rank file) or "
-        "codec.json, which selects the format"
+        f"{output}: the output's name must end in .bpe (fastcompress), .json (tokenizer.json), .tiktoken (rank file) "
+        "or codec.json, which selects the format"
     )
 
 

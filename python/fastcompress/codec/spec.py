@@ -79,8 +79,8 @@ def _existing(path: Path, spec: str, other_names: Sequence[str]) -> Path:
         return path
     names = [*CODECS_BY_NAME, *other_names, *PUBLISHED_ENCODINGS]
     close = difflib.get_close_matches(spec.lower(), names, n=2, cutoff=0.7)
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
-    raise DataError(f"{spec}: no such codec or file; {hint}name one of {', '.join(names)}, or {CODEC_FILES}")
+    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+    raise DataError(f"{spec}: no such codec or file{hint}; name {', '.join(names)}, or {CODEC_FILES}")
 
 
 def _from_rank_file(path: str, blob: bytes, default_pattern: str | None) -> BPE:

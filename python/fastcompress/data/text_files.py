@@ -1,7 +1,7 @@
 """Recognizing what a file holds, by its name and its first bytes, before it is taken for text.
 
-Text that is packed (.gz, .xz, .fcz) is unpacked. Files that would be nonsense as text (archives, tables, images, UTF-16)
-are refused, with what to do instead.
+Text that is packed (.gz, .xz, .fcz) is unpacked. Files that would be nonsense as text (archives, tables, images) are
+refused, with what to do instead.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ _FOREIGN_STARTS = (
     (0, b"\x7fELF", "a program", _NO_TEXT),
 )
 _PACKED = {".gz": b"\x1f\x8b\x08", ".xz": b"\xfd7zXZ\x00", ".fcz": b"\x89FCFCZ\r\n"}
-_UTF16_MARKS = {b"\xff\xfe": "UTF-16LE", b"\xfe\xff": "UTF-16BE"}
 
 
 def open_text(path: Path) -> IO[bytes]:
@@ -105,13 +104,10 @@ def check_start(name: str, start: bytes) -> None:
     for offset, magic, what, remedy in _FOREIGN_STARTS:
         if start.startswith(magic, offset):
             raise DataError(f"{name}: is no text but {what}; {remedy}, or leave it out")
-    encoding = _UTF16_MARKS.get(start[:2])
-    if encoding and len(start) >= 4 and _decodes(start[: len(start) // 2 * 2], encoding):
-        raise DataError(f"{name}: is {encoding[:6]} text; convert it to UTF-8 (iconv -f {encoding[:6]} -t UTF-8)")
 
 
 def check_named_file(path: Path) -> None:
-    """Raise DataError for tables and JSON that a user names as text; within folders (of programs, say) they are text."""
+    """Raise DataError for tables and JSON that a user names as text. In folders (of programs, say) they are text."""
     name = path.name.lower().removesuffix(".gz").removesuffix(".xz").removesuffix(".fcz")
     as_it_is = "or give it a name that ends in .txt to take it as it is"
     if name.endswith((".csv", ".tsv")):
@@ -123,11 +119,15 @@ def check_named_file(path: Path) -> None:
             raise DataError(f"{path}: is JSON, not text; {_TABLE}, one object a line, {as_it_is}")
 
 
-def looks_binary(data: bytes) -> bool:
-    """Return whether more than a tenth of the beginning of `data` is NUL or not UTF-8."""
+def why_not_text(data: bytes) -> str | None:
+    """Return why a model should not learn from `data` as text, a clause such as "is UTF-16"; None if it may."""
     sample = data[:_SAMPLE_BYTES]
     num_bad = sample.count(0) + sample.decode("utf-8", "replace").count("\ufffd")
-    return num_bad * 10 > len(sample)
+    if num_bad * 10 <= len(sample):
+        return None
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "begins like UTF-16 text"
+    return "does not look like text (more than a tenth of it is not UTF-8)"
 
 
 def _packing(name: str, start: bytes) -> str | None:
@@ -148,11 +148,3 @@ def _open_archive(file: IO[bytes]) -> IO[bytes]:
     decompressor.finish()
     unpacked.seek(0)
     return unpacked
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except UnicodeDecodeError as error:
-        return error.end == len(data)  # half of a pair, cut off
-    return True

@@ -2,12 +2,12 @@
 
 namespace fastcompress::arithmetic {
 
-RangeEncoder::Close RangeEncoder::close() const {
+RangeEncoder::Close RangeEncoder::close(uint64_t low, uint64_t range) {
     for (unsigned num_bits = 0;; ++num_bits) {
         const uint64_t below = num_bits == 0 ? ~uint64_t{0} : (uint64_t{1} << (64 - num_bits)) - 1;
         // The least multiple of 2^(64 - num_bits) from low on, if it is in the interval.
-        const uint64_t up = (0 - low_) & below;
-        if (up < range_) return {low_ + up, num_bits, low_ + up < low_};
+        const uint64_t up = (0 - low) & below;
+        if (up < range) return {low + up, num_bits, low + up < low};
     }
 }
 
@@ -55,6 +55,24 @@ bool RangeEncoder::restore(const Snapshot& snapshot) {
     low_ = snapshot.low;
     range_ = snapshot.range;
     return true;
+}
+
+uint64_t RangeDecoder::code_bytes() const {
+    // The last 64 bits read are low + code_, so low is known, and the encoder's end with it.
+    const uint64_t num_here = static_cast<uint64_t>(next_ - begin_);
+    uint64_t last = 0;
+    for (uint64_t i = num_here + num_missing_ - 8; i < num_here + num_missing_; ++i) {
+        last = last << 8 | (i < num_here ? begin_[i] : 0);
+    }
+    const unsigned num_bits = RangeEncoder::close(last - code_, range_).num_bits;
+    return num_read_before_ + num_here + num_missing_ - 8 + (num_bits + 7) / 8;
+}
+
+Status RangeDecoder::check_end(uint64_t num_bytes) const {
+    const uint64_t end = code_bytes();
+    if (num_bytes <= end) return {};
+    return malformed(std::to_string(num_bytes - end) + " bytes follow the code, which ends after " +
+                     std::to_string(end) + " bytes; cut them off if they are not part of it");
 }
 
 bool RangeDecoder::is_settled_by(uint64_t num_bits, Bytes message) const {

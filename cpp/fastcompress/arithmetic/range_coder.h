@@ -19,6 +19,7 @@
 
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/growing_array.h"
+#include "fastcompress/common/status.h"
 
 namespace fastcompress::arithmetic {
 
@@ -75,13 +76,15 @@ class RangeEncoder {
 
   private:
     friend class BulkEncoder;
+    friend class RangeDecoder;
 
     struct Close {
         uint64_t value;     // the number: the upper num_bits of 64, zeros below
         unsigned num_bits;  // 0 to 64
         bool carries;       // it is 2^64 more
     };
-    Close close() const;
+    static Close close(uint64_t low, uint64_t range);
+    Close close() const { return close(low_, range_); }
     uint64_t num_bytes() const { return num_taken_ + bytes_.size(); }
     size_t num_unsettled() const;
 
@@ -167,13 +170,23 @@ class RangeDecoder {
     // far: whatever follows them, the number stays in the interval.
     bool is_settled_by(uint64_t num_bits, Bytes message) const;
 
-    // For messages that come piece by piece: what has not been read yet, and where it is (with more behind it) from now
-    // on. A symbol reads at most four bytes.
+    // The length of the code that RangeEncoder::finish() would have given after the same symbols, in bytes. What follows
+    // it in the message was not written by this encoder.
+    uint64_t code_bytes() const;
+
+    // kMalformed if a message of num_bytes bytes, of which all symbols have been decoded, does not end where their code
+    // does.
+    Status check_end(uint64_t num_bytes) const;
+
+    // For a code that comes piece by piece: the bytes not read yet with up to eight before them, and a copy of those
+    // with more bytes after them, to go on reading from. A symbol reads at most four bytes.
     Bytes unread() const { return {next_, end_}; }
-    void set_unread(Bytes unread) {
-        num_read_before_ += static_cast<uint64_t>(next_ - begin_);
-        begin_ = next_ = unread.data();
-        end_ = next_ + unread.size();
+    size_t num_before_unread() const { return std::min<size_t>(8, static_cast<size_t>(next_ - begin_)); }
+    void move_to(Bytes bytes, size_t num_before_unread) {
+        num_read_before_ += static_cast<uint64_t>(next_ - begin_) - num_before_unread;
+        begin_ = bytes.data();
+        next_ = begin_ + num_before_unread;
+        end_ = begin_ + bytes.size();
     }
 
   private:

@@ -72,9 +72,10 @@ class Codebook {
     // The bytes that ids stand for, if they all exist: kUnknownToken, or kInvalidArgument past max_bytes. O(ids).
     template <class Id>
     Result<size_t> decoded_bytes(std::span<const Id> ids, size_t max_bytes = SIZE_MAX) const;
-    // Those bytes, to `out`, which has room for decoded_bytes(); ids are known to exist. O(ids + bytes).
+    // Writes those bytes to `out`, which is decoded_bytes() long. Returns false, and never writes outside of `out`, if
+    // another thread has changed the ids so that they no longer fill it. O(ids + bytes).
     template <class Id>
-    void decode(std::span<const Id> ids, uint8_t* out) const;
+    [[nodiscard]] bool decode(std::span<const Id> ids, std::span<uint8_t> out) const;
 
   private:
     Codebook() = default;

@@ -366,7 +366,7 @@ def test_likeliest_strings_are_those_of_the_definition() -> None:
 
 
 def test_from_a_context_mixer() -> None:
-    mixer = fc.arithmetic.ContextMixer.train(SAMPLE, log2_table_bytes=16, window=8).freeze()
+    mixer = fc.arithmetic.ContextMixer.train(SAMPLE, log2_table_bytes=16, reset_interval=8).freeze()
     book = Codebook.from_model(mixer.distributions, 10)
     assert book.decode(book.encode(SAMPLE)) == SAMPLE
     assert len(book.encode(SAMPLE)) < len(Codebook.from_model(CountModel(SAMPLE, 0), 10).encode(SAMPLE))

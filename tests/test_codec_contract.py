@@ -45,7 +45,7 @@ CHARACTERS = sorted(set(SAMPLE.decode()))
 
 @functools.cache
 def mixer(window: int | None = None) -> ContextMixer:
-    return ContextMixer.train(SAMPLE * 3, log2_table_bytes=14, window=window).freeze()
+    return ContextMixer.train(SAMPLE * 3, log2_table_bytes=14, reset_interval=window).freeze()
 
 
 @functools.cache

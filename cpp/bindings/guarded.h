@@ -1,7 +1,7 @@
 // Objects that a call from Python may change, each behind the same guard.
 //
 // A call that changes the object has it alone; calls that only read it may run side by side. Any other call that comes
-// meanwhile is refused with one ConfigError, whether it is another thread's (cores release the GIL while they work, and
+// meanwhile is refused with one error, a BusyError, whether it is another thread's (cores release the GIL while they work, and
 // a free-threaded Python has none) or a callback's that the running call made.
 //
 // Exceptions, where waiting is right: bpe.PretokenCounts, which is documented to be filled from several threads, waits
@@ -21,8 +21,8 @@ template <class T>
 inline constexpr const char* kPythonName = nullptr;
 
 [[noreturn]] inline void refuse_second_use(const char* name) {
-    raise(invalid_argument(std::string("another thread is using this ") + name +
-                           "; give each thread its own, or use it from one thread at a time"));
+    raise_named("BusyError", std::string("another thread is using this ") + name +
+                                 "; give each thread its own, or use it from one thread at a time");
 }
 
 template <class T>

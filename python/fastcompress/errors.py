@@ -13,6 +13,10 @@ class ConfigError(FastcompressError, ValueError):
     """A setting is out of range, or two settings contradict each other."""
 
 
+class BusyError(ConfigError):
+    """An object that a call may change is in use: by another thread's call, or by the call that made this one."""
+
+
 class DataError(FastcompressError, ValueError):
     """The data cannot serve: empty, smaller than the context, an unknown character, a token id out of range."""
 

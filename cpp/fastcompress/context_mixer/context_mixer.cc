@@ -124,6 +124,7 @@ Result<std::vector<uint8_t>> ContextMixer::decode(Bytes message, size_t num_byte
         const auto error = copy ? copy->decode(decoder, rest) : decode_bytes(*model_, place, decoder, rest);
         if (!error.ok()) return error;
     }
+    if (Status status = decoder.check_end(message.size()); !status.ok()) return status;
     return out;
 }
 

@@ -50,7 +50,7 @@ def mixer(window: int | None = None) -> ContextMixer:
 
 @functools.cache
 def codebook(bits: int, pattern: str | None = None) -> Codebook:
-    return Codebook.train(SAMPLE, bits=bits, pattern=pattern, refinements=1)
+    return Codebook.train(SAMPLE, bits=bits, pattern=pattern, num_rounds=1)
 
 
 def paper(token_bits: int) -> PaperEqualInfoCodec:

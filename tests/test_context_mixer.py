@@ -201,7 +201,11 @@ def test_files(tmp_path: Path, trained: ContextMixer) -> None:
         mixer.save(path)
         loaded = ContextMixer.load(path)
         assert loaded.fingerprint == mixer.fingerprint == hashlib.sha256(path.read_bytes()).hexdigest()
-        assert (loaded.is_frozen, loaded.reset_interval, loaded.num_bytes) == (mixer.is_frozen, mixer.reset_interval, mixer.num_bytes)
+        assert (loaded.is_frozen, loaded.reset_interval, loaded.num_bytes) == (
+            mixer.is_frozen,
+            mixer.reset_interval,
+            mixer.num_bytes,
+        )
         assert loaded.encode(TEXT) == mixer.encode(TEXT)
         assert pickle.loads(pickle.dumps(mixer)).to_bytes() == mixer.to_bytes()
         path.write_bytes(b"?" + path.read_bytes()[1:])

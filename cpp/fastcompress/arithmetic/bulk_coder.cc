@@ -77,13 +77,13 @@ bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* r
 }
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)
-    : cumulative_(cumulative.data()),
-      last_(static_cast<uint32_t>(cumulative.size() - 2)),
+    : cumulative_(cumulative.begin(), cumulative.end()),
       shift_(precision > 12 ? precision - 12 : 0),
       first_(size_t{1} << (precision - shift_)) {
+    cumulative_.back() = 1u << precision;  // above every quantile, which ends the search if the table was changed
     uint32_t symbol = 0;
     for (size_t i = 0; i < first_.size(); ++i) {
-        while (symbol < last_ && read_once(cumulative[symbol + 1]) <= i << shift_) ++symbol;
+        while (cumulative_[symbol + 1] <= i << shift_) ++symbol;
         first_[i] = symbol;
     }
 }
@@ -165,7 +165,10 @@ bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumula
     const SymbolIndex index(cumulative, precision);
     return run(
         out,
-        [&](size_t, uint32_t quantile) { return found_at(table, index.find(quantile)); },
+        [&](size_t, uint32_t quantile) {
+            const size_t symbol = index.find(quantile);
+            return Found{symbol, index.cumulative()[symbol], index.cumulative()[symbol + 1]};
+        },
         precision);
 }
 

@@ -12,7 +12,6 @@
 
 #include "fastcompress/arithmetic/quantizer.h"
 #include "fastcompress/arithmetic/range_coder.h"
-#include "fastcompress/common/read_once.h"
 
 namespace fastcompress::arithmetic {
 
@@ -44,15 +43,15 @@ class SymbolIndex {
     // O(V + 2^12).
     SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);
 
+    const uint32_t* cumulative() const { return cumulative_.data(); }
     size_t find(uint32_t quantile) const {
         size_t symbol = first_[quantile >> shift_];
-        while (symbol < last_ && read_once(cumulative_[symbol + 1]) <= quantile) ++symbol;
+        while (cumulative_[symbol + 1] <= quantile) ++symbol;
         return symbol;
     }
 
   private:
-    const uint32_t* cumulative_;
-    uint32_t last_;  // symbol
+    std::vector<uint32_t> cumulative_;  // a copy, which nobody else changes
     unsigned shift_;
     std::vector<uint32_t> first_;
 };

@@ -159,20 +159,31 @@ bool Codebook::decode(std::span<const Id> ids, std::span<uint8_t> out) const {
     const size_t num_ids = size();
     uint8_t* next = out.data();
     uint8_t* const end = next + out.size();
-    for (const Id& given : ids) {
-        const size_t id = read_once(given);
-        if (id >= num_ids) [[unlikely]]
-            return false;
-        const Entry& entry = entries_[id];
-        const size_t length = entry.bytes[kMaxShort];
-        const auto room = static_cast<size_t>(end - next);
-        if (length <= kMaxShort && room >= kWide) [[likely]] {
-            std::memcpy(next, entry.bytes.data(), kWide);  // what is too much, the next ids overwrite
-        } else {
-            if (length > room) return false;
-            std::memcpy(next, blob_.data() + begins_[id], length);
+    size_t i = 0;
+    // As many ids at a time as fit for certain, without a look at the room that is left.
+    for (;;) {
+        const size_t num_safe = std::min(ids.size() - i, static_cast<size_t>(end - next) / (kMaxLength + kWide));
+        if (num_safe == 0) break;
+        for (const size_t stop = i + num_safe; i < stop; ++i) {
+            const size_t id = read_once(ids[i]);
+            if (id >= num_ids) [[unlikely]]
+                return false;
+            const Entry& entry = entries_[id];
+            const size_t length = entry.bytes[kMaxShort];
+            if (length > kMaxShort) {
+                std::memcpy(next, blob_.data() + begins_[id], length);
+            } else {
+                std::memcpy(next, entry.bytes.data(), kWide);  // what is too much, the next ids overwrite
+            }
+            next += length;
         }
-        next += length;
+    }
+    for (; i < ids.size(); ++i) {
+        const size_t id = read_once(ids[i]);
+        if (id >= num_ids) return false;
+        const Bytes text = string(static_cast<uint32_t>(id));
+        if (text.size() > static_cast<size_t>(end - next)) return false;
+        next = std::copy(text.begin(), text.end(), next);
     }
     return next == end;
 }

@@ -7,6 +7,10 @@
 namespace fastcompress::lz77 {
 namespace {
 
+constexpr auto kLiteral = static_cast<uint8_t>(TokenKind::kLiteral);
+constexpr auto kMatch = static_cast<uint8_t>(TokenKind::kMatch);
+constexpr size_t kWide = 16;  // bytes that are copied at once
+
 // The bytes of a match, first to last. Where source and target are less than 16 apart, so many bytes cannot be copied
 // at once; but what has been copied repeats itself, so the distance can be doubled until they are.
 void copy_match(uint8_t* out, size_t distance, size_t length) {
@@ -46,10 +50,10 @@ Result<size_t> reconstructed_bytes(std::span<const uint8_t> kinds, std::span<con
         const uint8_t kind = read_once(kinds[i]);
         const uint32_t value = read_once(values[i]);
         const uint32_t length = read_once(lengths[i]);
-        const bool is_literal = kind == static_cast<uint8_t>(TokenKind::kLiteral) && value <= 255 && length == 1;
-        const bool is_match =
-            kind == static_cast<uint8_t>(TokenKind::kMatch) && length > 0 && value > 0 && value <= size;
-        if (!is_literal && !is_match) [[unlikely]] {
+        // Without a branch on the kind, which nobody can predict. A distance of 0 wraps to more than any size.
+        const bool is_bad_literal = (value > 255) | (length != 1);
+        const bool is_bad_match = (uint64_t{value} - 1 >= size) | (length == 0) | (kind != kMatch);
+        if (kind == kLiteral ? is_bad_literal : is_bad_match) [[unlikely]] {
             if (Status status = check_token(kind, value, length, i); !status.ok()) return status;
             return malformed("token " + std::to_string(i) + " is a match of distance " + std::to_string(value) +
                              " after " + std::to_string(size) + " bytes; it must not reach before the beginning");
@@ -68,15 +72,24 @@ bool reconstruct(std::span<const uint8_t> kinds, std::span<const uint32_t> value
     size_t size = 0;
     for (size_t i = 0; i < kinds.size(); ++i) {
         const uint32_t value = read_once(values[i]);
-        if (read_once(kinds[i]) == static_cast<uint8_t>(TokenKind::kLiteral)) {
-            if (size == out.size()) return false;
-            out[size++] = static_cast<uint8_t>(value);
-        } else {
-            const uint32_t length = read_once(lengths[i]);
-            if (value == 0 || value > size || length > out.size() - size) return false;
-            copy_match(out.data() + size, value, length);
-            size += length;
+        const size_t room = out.size() - size;
+        uint8_t* const next = out.data() + size;
+        if (read_once(kinds[i]) == kLiteral) {
+            if (room == 0) [[unlikely]]
+                return false;
+            *next = static_cast<uint8_t>(value);
+            ++size;
+            continue;
         }
+        const uint32_t length = read_once(lengths[i]);
+        if (uint64_t{value} - 1 >= size || length > room) [[unlikely]]
+            return false;
+        if (length <= kWide && value >= kWide && room >= kWide) {
+            std::memcpy(next, next - value, kWide);  // what is too much, the next tokens overwrite
+        } else {
+            copy_match(next, value, length);
+        }
+        size += length;
     }
     return size == out.size();
 }

@@ -57,10 +57,12 @@ void bind_passes(py::module_& sub) {
         .def("append",
              [](Writer& writer, py::handle data) {
                  const TextView view(data);
-                 return to_py_bytes(writer.write_without_gil([&](ArchiveWriter& pass) { return pass.append(view.bytes()); }));
+                 return to_py_bytes(
+                     writer.write_without_gil([&](ArchiveWriter& pass) { return pass.append(view.bytes()); }));
              })
         .def("finish", [](Writer& writer) {
-            return to_py_bytes(value_or_raise(writer.write_without_gil([](ArchiveWriter& pass) { return pass.finish(); })));
+            return to_py_bytes(
+                value_or_raise(writer.write_without_gil([](ArchiveWriter& pass) { return pass.finish(); })));
         });
     py::class_<Reader>(sub, "Reader")
         .def(py::init([](uint64_t max_output, size_t num_threads) {
@@ -69,11 +71,12 @@ void bind_passes(py::module_& sub) {
         .def("append",
              [](Reader& reader, py::handle data) {
                  const TextView view(data);
-                 return to_py_bytes(
-                     value_or_raise(reader.write_without_gil([&](ArchiveReader& pass) { return pass.append(view.bytes()); })));
+                 return to_py_bytes(value_or_raise(
+                     reader.write_without_gil([&](ArchiveReader& pass) { return pass.append(view.bytes()); })));
              })
-        .def("finish",
-             [](Reader& reader) { raise_if_failed(reader.write_without_gil([](ArchiveReader& pass) { return pass.finish(); })); });
+        .def("finish", [](Reader& reader) {
+            raise_if_failed(reader.write_without_gil([](ArchiveReader& pass) { return pass.finish(); }));
+        });
 }
 
 py::tuple header(py::handle data) {

@@ -2,8 +2,8 @@
 
 #include "bind_arithmetic.h"
 
-#include "fastcompress/arithmetic/bulk_coder.h"
 #include "coders.h"
+#include "fastcompress/arithmetic/bulk_coder.h"
 #include "symbols.h"
 
 namespace fastcompress::bindings {
@@ -75,12 +75,12 @@ void encode(CodeEncoder& code, py::handle symbols, py::handle cumulative) {
         check_num_rows(tables.num_rows(), all.size());
         bool is_same = true;
         const auto code_rows = [&](size_t begin, size_t end) {
-            is_same = is_same && bulk.encode_rows(all.subspan(begin, end - begin),
-                                                  tables.data() + begin * tables.row_size(), tables.row_size(),
-                                                  tables.precision());
+            is_same =
+                is_same && bulk.encode_rows(all.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
+                                            tables.row_size(), tables.precision());
         };
-        undo_if_failed(encoder, [&] { return without_gil([&] { return for_checked_rows(tables, code_rows); }); },
-                       is_same);
+        undo_if_failed(
+            encoder, [&] { return without_gil([&] { return for_checked_rows(tables, code_rows); }); }, is_same);
     });
 }
 
@@ -101,7 +101,8 @@ void encode_weights(CodeEncoder& code, py::handle symbols, py::handle weights, P
     if (is_single(symbols)) {
         check_num_rows(rows.num_rows(), 1);
         const size_t symbol = single_symbol(symbols, rows.num_symbols());
-        undo_if_failed(encoder, [&] { return put(0, symbol); }, is_same);
+        undo_if_failed(
+            encoder, [&] { return put(0, symbol); }, is_same);
         return;
     }
     with_symbols(symbols_array(symbols), rows.num_symbols(), [&](auto all) {
@@ -112,7 +113,8 @@ void encode_weights(CodeEncoder& code, py::handle symbols, py::handle weights, P
             }
             return {};
         };
-        undo_if_failed(encoder, [&] { return without_gil(put_all); }, is_same);
+        undo_if_failed(
+            encoder, [&] { return without_gil(put_all); }, is_same);
     });
 }
 
@@ -242,17 +244,19 @@ void bind_encoder(py::module_& sub) {
             [](const Guarded<CodeEncoder>& guarded) {
                 return guarded.read([](const CodeEncoder& code) { return code.encoder.bits_if_closed(); });
             })
-        .def("snapshot", [](Guarded<CodeEncoder>& guarded) {
-            return guarded.write([](CodeEncoder& code) { return code.snapshot(); });
-        })
+        .def("snapshot",
+             [](Guarded<CodeEncoder>& guarded) {
+                 return guarded.write([](CodeEncoder& code) { return code.snapshot(); });
+             })
         .def("restore",
              [](Guarded<CodeEncoder>& guarded, const EncoderSnapshot& snapshot) {
                  guarded.write([&](CodeEncoder& code) { code.restore(snapshot); });
              })
         .def("restore", wrong_call("restore(snapshot), with what snapshot() returned"))
-        .def("take", [](Guarded<CodeEncoder>& guarded) {
-            return to_py_bytes(guarded.write([](CodeEncoder& code) { return code.encoder.take_settled(); }));
-        })
+        .def("take",
+             [](Guarded<CodeEncoder>& guarded) {
+                 return to_py_bytes(guarded.write([](CodeEncoder& code) { return code.encoder.take_settled(); }));
+             })
         .def("finish", [](Guarded<CodeEncoder>& guarded) {
             return to_py_bytes(guarded.write([](CodeEncoder& code) { return code.finish(); }));
         });
@@ -263,10 +267,8 @@ void bind_decoder(py::module_& sub) {
     py::class_<DecoderSnapshot>(sub, "DecoderSnapshot");
     py::class_<Decoder>(sub, "Decoder")
         .def(py::init([] { return make_guarded<CodeDecoder>(); }))
-        .def("append",
-             [](Decoder& guarded, const py::bytes& piece, bool is_last) {
-                 guarded.write([&](CodeDecoder& code) { code.append(piece, is_last); });
-             })
+        .def("append", [](Decoder& guarded, const py::bytes& piece,
+                          bool is_last) { guarded.write([&](CodeDecoder& code) { code.append(piece, is_last); }); })
         .def_property_readonly("num_ready",
                                [](const Decoder& guarded) {
                                    return guarded.read([](const CodeDecoder& code) { return code.num_ready(); });
@@ -283,9 +285,10 @@ void bind_decoder(py::module_& sub) {
              wrong_call("decode_symbol_weights(weights, precision=None), precision an int or None"))
         .def("decode_array", changing(&decode))
         .def("decode_weights_array", changing(&decode_weights))
-        .def("snapshot", [](const Decoder& guarded) {
-            return guarded.read([](const CodeDecoder& code) { return code.snapshot(); });
-        })
+        .def("snapshot",
+             [](const Decoder& guarded) {
+                 return guarded.read([](const CodeDecoder& code) { return code.snapshot(); });
+             })
         .def("restore",
              [](Decoder& guarded, const DecoderSnapshot& snapshot) {
                  guarded.write([&](CodeDecoder& code) { code.restore(snapshot); });

@@ -167,10 +167,10 @@ std::vector<uint64_t> checked_ends(py::handle given, Bytes text) {
 // custom pattern, its pretokens end at ends[i].
 py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
                                     const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
-                                    const py::sequence& ends, double dropout,
-                                    std::optional<size_t> num_threads) {
+                                    const py::sequence& ends, double dropout, std::optional<size_t> num_threads) {
     const bool is_custom = !tokenizer.vocabulary.custom_pattern().empty();
-    const std::vector<TextView> views = views_of(texts, [](py::handle text) { return TextView(text, Surrogates::kReplace); });
+    const std::vector<TextView> views =
+        views_of(texts, [](py::handle text) { return TextView(text, Surrogates::kReplace); });
     for (const TextView& view : views) check_size(view.bytes());
     const py::tuple all_ends = items_of(ends);
     if (views.size() != seeds.size() || views.size() != begins.size() ||

@@ -152,7 +152,8 @@ py::array_t<bool> extensions(const BoundCodebook& self, const Array<uint32_t>& i
     bool* row = rows.mutable_data();
     std::fill(row, row + rows.size(), false);
     for (py::ssize_t i = 0; i < ids.size(); ++i, row += 256) {
-        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, read_once(ids.data()[i])))) row[byte] = true;
+        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, read_once(ids.data()[i]))))
+            row[byte] = true;
     }
     return rows;
 }

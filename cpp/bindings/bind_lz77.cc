@@ -132,8 +132,8 @@ void append_each(Batch& guarded, const py::array_t<uint8_t, py::array::c_style>&
     guarded.write([&](ParserBatch& batch) {
         const size_t size = batch.size();
         if (given.ndim() < 1 || given.ndim() > 2 || static_cast<size_t>(given.shape(0)) != size) {
-            raise(invalid_argument("data must be uint8[" + std::to_string(size) + "] or uint8[" +
-                                   std::to_string(size) + ", k], one row per stream"));
+            raise(invalid_argument("data must be uint8[" + std::to_string(size) + "] or uint8[" + std::to_string(size) +
+                                   ", k], one row per stream"));
         }
         const std::vector<uint8_t> bytes(given.data(), given.data() + given.size());
         const size_t row = given.ndim() == 1 ? 1 : static_cast<size_t>(given.shape(1));
@@ -158,10 +158,8 @@ void bind_parser(py::module_& sub) {
     py::class_<Parser>(sub, "IncrementalParser")
         .def(py::init([](const Params& params) { return make_guarded<IncrementalParser>(params); }))
         .def("append", &append)
-        .def("truncate",
-             [](Parser& parser, size_t num_bytes) {
-                 parser.write([&](IncrementalParser& p) { truncate(p, num_bytes); });
-             })
+        .def("truncate", [](Parser& parser,
+                            size_t num_bytes) { parser.write([&](IncrementalParser& p) { truncate(p, num_bytes); }); })
         .def("fork",
              [](const Parser& parser) {
                  return parser.read([](const IncrementalParser& p) { return make_guarded<IncrementalParser>(p); });
@@ -205,9 +203,8 @@ void bind_parser(py::module_& sub) {
             return std::make_pair(lengths.shortest, lengths.longest);
         });
     py::class_<Batch>(sub, "ParserBatch")
-        .def(py::init([](const Params& params, size_t num_streams) {
-            return make_guarded<ParserBatch>(params, num_streams);
-        }))
+        .def(py::init(
+            [](const Params& params, size_t num_streams) { return make_guarded<ParserBatch>(params, num_streams); }))
         .def("__len__", [](const Batch& batch) { return batch.read([](const auto& b) { return b.size(); }); })
         .def("append", &append_each)
         .def("truncate",
@@ -227,10 +224,9 @@ void bind_parser(py::module_& sub) {
                      return make_guarded<IncrementalParser>(b[checked_stream(b, stream)]);
                  });
              })
-        .def("num_bytes",
-             [](const Batch& batch) {
-                 return of_each(batch, [](const IncrementalParser& p) { return p.num_bytes(); });
-             })
+        .def(
+            "num_bytes",
+            [](const Batch& batch) { return of_each(batch, [](const IncrementalParser& p) { return p.num_bytes(); }); })
         .def("num_stable", [](const Batch& batch) {
             return of_each(batch, [](const IncrementalParser& p) { return p.num_stable(); });
         });

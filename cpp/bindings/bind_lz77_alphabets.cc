@@ -49,8 +49,7 @@ void bind_lz77_alphabets(py::module_& sub) {
     sub.def("lzp_decode", [](py::handle given, const LzpParams& params, size_t max_bytes) {
         const IntColumn<uint32_t> ids(given, "ids");
         const auto span = ids.checked();
-        return to_py_bytes(
-            value_or_raise(without_gil([&] { return lz77::lzp_decode(span, params, max_bytes); })));
+        return to_py_bytes(value_or_raise(without_gil([&] { return lz77::lzp_decode(span, params, max_bytes); })));
     });
 }
 

@@ -67,14 +67,13 @@ py::bytes encode_bytes(const GuardedMixer& guarded, py::handle data) {
 
 py::bytes decode_bytes(const GuardedMixer& guarded, py::handle code, size_t num_bytes) {
     const TextView view(code);
-    return to_py_bytes(value_or_raise(guarded.read_without_gil(
-        [&](const ContextMixer& mixer) { return mixer.decode(view.bytes(), num_bytes); })));
+    return to_py_bytes(value_or_raise(
+        guarded.read_without_gil([&](const ContextMixer& mixer) { return mixer.decode(view.bytes(), num_bytes); })));
 }
 
 std::unique_ptr<GuardedMixer> parse_mixer(py::handle blob) {
     const TextView view(blob);
-    return make_guarded<ContextMixer>(
-        value_or_raise(without_gil([&] { return ContextMixer::parse(view.bytes()); })));
+    return make_guarded<ContextMixer>(value_or_raise(without_gil([&] { return ContextMixer::parse(view.bytes()); })));
 }
 
 std::unique_ptr<GuardedMixer> frozen(const GuardedMixer& guarded) {

@@ -244,8 +244,7 @@ void bind_trainer(py::module_& bpe) {
         .def("add_bytes", &PretokenCounts::add_bytes, py::arg("blob"))
         .def("write", &PretokenCounts::write, py::arg("sink"))
         .def(
-            "items", [](PretokenCounts& counts) { return make_guarded<CountItems>(counts); },
-            py::keep_alive<0, 1>())
+            "items", [](PretokenCounts& counts) { return make_guarded<CountItems>(counts); }, py::keep_alive<0, 1>())
         .def("size", &PretokenCounts::size)
         .def_property_readonly("num_runs", &PretokenCounts::num_runs)
         .def_property_readonly("pattern", [](const PretokenCounts& c) { return std::string(c.pattern_name()); });

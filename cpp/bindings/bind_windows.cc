@@ -61,8 +61,8 @@ void bind_windows(py::module_& m) {
              })
         .def("decode", [](const BoundWindows& windows, const py::bytes& code, size_t max_bytes) {
             const Bytes bytes = bytes_of(code);
-            return to_arrays(value_or_raise(
-                windows.read([&](const WindowCoder& coder) { return coder.decode(bytes, max_bytes); })));
+            return to_arrays(
+                value_or_raise(windows.read([&](const WindowCoder& coder) { return coder.decode(bytes, max_bytes); })));
         });
     sub.def("encode_document", [](const GuardedMixer& guarded, py::handle data) {
         const TextView view(data);

@@ -97,7 +97,8 @@ class CodeDecoder {
         const uint64_t num_trailing = num_bytes_ - num_bytes_read();
         if (num_trailing == 0 || allow_trailing) return;
         raise(malformed(std::to_string(num_trailing) + " bytes follow the code, which ends after " +
-                        std::to_string(num_bytes_read()) + " bytes; pass allow_trailing=True if they are not part of it"));
+                        std::to_string(num_bytes_read()) +
+                        " bytes; pass allow_trailing=True if they are not part of it"));
     }
     DecoderSnapshot snapshot() const {
         if (!is_last_) raise(invalid_argument("a code that still comes in pieces keeps no snapshots; give it whole"));

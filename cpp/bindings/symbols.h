@@ -19,8 +19,7 @@ void check_symbols(std::span<const Symbol> symbols, size_t num_symbols) {
     size_t i = 0;
     while (i + 1 < symbols.size() && symbols[i] < num_symbols) ++i;  // they may change meanwhile
     const Symbol symbol = read_once(symbols[i]);
-    const bool is_negative =
-        sizeof(Symbol) == 4 && static_cast<int64_t>(symbol) > std::numeric_limits<int32_t>::max();
+    const bool is_negative = sizeof(Symbol) == 4 && static_cast<int64_t>(symbol) > std::numeric_limits<int32_t>::max();
     raise(invalid_data("symbol " + std::to_string(i) + " is " +
                        (is_negative ? "negative or above 2^31" : std::to_string(symbol)) +
                        "; the table has symbols 0 to " + std::to_string(num_symbols - 1)));

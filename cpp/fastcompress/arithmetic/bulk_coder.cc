@@ -158,8 +158,7 @@ bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumula
     if (out.size() < kWorthAnIndex) {
         const size_t num_symbols = cumulative.size() - 1;
         return run(
-            out,
-            [=](size_t, uint32_t quantile) { return found_at(table, find_symbol(table, num_symbols, quantile)); },
+            out, [=](size_t, uint32_t quantile) { return found_at(table, find_symbol(table, num_symbols, quantile)); },
             precision);
     }
     const SymbolIndex index(cumulative, precision);

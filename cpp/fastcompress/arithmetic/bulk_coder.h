@@ -26,7 +26,8 @@ class BulkEncoder {
                               unsigned precision);
     // The same with one row per symbol. O(n).
     template <class Symbol>
-    [[nodiscard]] bool encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size, unsigned precision);
+    [[nodiscard]] bool encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
+                                   unsigned precision);
 
   private:
     template <class Symbol, class Row>

@@ -143,8 +143,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         id = read_once(ids[i]);
         if (id < first_recent() || id >= first_extra()) return bad("stands where a distance belongs");
         const bool is_recent = id < first_distance();
-        const uint64_t distance =
-            is_recent ? recent[id - first_recent()] : read(id - first_distance(), problem);
+        const uint64_t distance = is_recent ? recent[id - first_recent()] : read(id - first_distance(), problem);
         if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (distance > params_.window) return bad("ends a distance above the window");

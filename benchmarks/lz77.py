@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import neighbour
 import results_file
 from texts import prepare
 
@@ -20,7 +21,7 @@ MEGABYTES = 10
 
 
 def build(folder: Path) -> Path:
-    """The program, in `folder`."""
+    """Build the program in `folder`, which is kept: the next run compiles what has changed only."""
     configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DFASTCOMPRESS_BUILD_BENCHMARKS=ON"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(
@@ -52,18 +53,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--build", type=Path, default=ROOT / ".cache" / "benchmarks" / "lz77-build", help="kept")
+    parser.add_argument("--neighbour", action="store_true", help="beside a process that streams through 64 MB")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = build(Path(folder))
+        program = build(arguments.build)
         texts = [
             prepare(spec, MEGABYTES * 1_000_000, 0, Path(folder))[0] for spec in ("english", "code", "multilingual")
         ]
         links = [Path(folder, text.name) for text in texts]
         for text, link in zip(texts, links, strict=True):
             link.symlink_to(text.path)
-        output = subprocess.run([program, str(arguments.rounds), *links], check=True, stdout=subprocess.PIPE).stdout
+        with neighbour.running(arguments.neighbour):
+            output = subprocess.run([program, str(arguments.rounds), *links], check=True, stdout=subprocess.PIPE).stdout
     figures = json.loads(output)
-    results_file.write_single(arguments.out, "lz77", ROOT, rounds=arguments.rounds, texts=figures)
+    results_file.write_single(arguments.out, "lz77", ROOT, neighbour=arguments.neighbour, rounds=arguments.rounds, texts=figures)
     sys.stdout.write(table(figures) + "\n")
 
 

@@ -25,7 +25,7 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any] | None = None) -> Results:
-        """Reads a file or starts one. ValueError when it is of another commit or build, or of other inputs."""
+        """Read a file or start one. ValueError if it is of another commit, build, condition or of other inputs."""
         if not path.exists():
             return cls(path, header or {})
         stored = json.loads(path.read_text())
@@ -34,6 +34,8 @@ class Results:
             if [stored["commit"], stored["build"]] != [header["commit"], header["build"]]:
                 of = f"commit {stored['commit']}, build {stored['build']}"
                 raise ValueError(f"{path} is of {of}: add --fresh, or choose another --out")
+            if stored.get("neighbour", False) != header.get("neighbour", False):
+                raise ValueError(f"{path} was measured {'with' if stored.get('neighbour') else 'without'} a neighbour")
             for name, what in header["inputs"].items():
                 if stored["inputs"].setdefault(name, what) != what:
                     raise ValueError(f"{path} has another input {name}: add --fresh, or choose another --out")

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+import neighbour
 import results_file
 import suites
 import table
@@ -52,6 +53,11 @@ def default_corpora(published: str) -> Callable[[], str]:
     return lambda: published if "FASTCOMPRESS_DATA" in os.environ else "python-docs,python-source"
 
 
+NEIGHBOUR = click.option(
+    "--neighbour", is_flag=True, help="Measure beside a process that streams through 64 MB on another core."
+)
+
+
 def common(known: Iterable[str], corpora: str, megabytes: float) -> list[Any]:
     """The options of every suite: its engines are `known`, the defaults what the published tables use."""
     return [
@@ -70,6 +76,7 @@ def common(known: Iterable[str], corpora: str, megabytes: float) -> list[Any]:
         click.option("--out", type=click.Path(path_type=Path), help="Default: results/<machine>/<date>-<suite>.json."),
         click.option("--cache", type=click.Path(path_type=Path), default=CACHE, help="For texts and ids, made once."),
         click.option("--fresh", is_flag=True, help="Drop what the file holds; without it missing rounds are added."),
+        NEIGHBOUR,
         click.option("--quick", is_flag=True, help="Does it run? fastcompress and tiktoken, 0.2 MB, one round."),
     ]
 
@@ -130,11 +137,12 @@ def measure(suite: str, given: dict[str, Any]) -> None:
         interpreters=Interpreters(given["own"], given["peers"]),
     )
     today = datetime.date.today().isoformat()
-    path = given["out"] or RESULTS / given["machine"] / f"{today}-{suite}.json"
+    condition = "-neighbour" if given["neighbour"] else ""
+    path = given["out"] or RESULTS / given["machine"] / f"{today}-{suite}{condition}.json"
     if given["fresh"]:
         path.unlink(missing_ok=True)
     try:
-        store = Results.open(path, header(suite, options, today))
+        store = Results.open(path, header(suite, options, today) | {"neighbour": given["neighbour"]})
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     store.forget_failures()
@@ -142,7 +150,8 @@ def measure(suite: str, given: dict[str, Any]) -> None:
         suites.check(options, store)
     if not given["quick"]:
         touch_memory()
-    suites.measure(suite, options, store)
+    with neighbour.running(given["neighbour"]):
+        suites.measure(suite, options, store)
     if suite == "train":
         suites.check_merges(store)
     store.save()

@@ -1,6 +1,5 @@
-// LZ77 against libdeflate, and the incremental parser against the one-shot one: everything in one process, medians of
-// the rounds, outputs compared before anything is timed. `python benchmarks/lz77.py` builds it, runs it and writes the
-// table.
+// LZ77 beside libdeflate, and the incremental parser beside the one-shot one: everything in one process, medians of the
+// rounds, outputs compared before anything is timed. `python benchmarks/run.py lz77` builds it and runs it.
 //   lz77 ROUNDS FILE...    prints one JSON object
 #include <libdeflate.h>
 
@@ -169,10 +168,10 @@ void print_file(const std::string& path, int rounds) {
 
 int main(int argc, char** argv) {
     if (argc < 3) fail("usage: lz77 ROUNDS FILE...");
-    std::printf("{");
+    std::printf("{\"libdeflate\": \"%s\", \"texts\": {", LIBDEFLATE_VERSION_STRING);
     for (int i = 2; i < argc; ++i) {
         if (i > 2) std::printf(", ");
         print_file(argv[i], std::atoi(argv[1]));
     }
-    std::printf("}\n");
+    std::printf("}}\n");
 }

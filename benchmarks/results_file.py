@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import platform
 import statistics
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +122,3 @@ def commit(folder: Path) -> str:
 
     changed = git("status", "--porcelain", "--", "cpp", "python", ":/cpp", ":/python")
     return git("rev-parse", "--short=12", "HEAD") + ("+" if changed not in ("", "unknown") else "")
-
-
-def cpu_seconds(call: Callable[[], object]) -> float:
-    """How long a call takes, in CPU time of this process."""
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
-
-
-def write_single(path: Path, suite: str, code: Path, **fields: Any) -> None:
-    """Writes the results of a suite that one process measures: what was measured, where, when, of which commit."""
-    header = {"suite": suite, "date": datetime.date.today().isoformat(), "commit": commit(code), "machine": machine()}
-    path.write_text(json.dumps({**header, **fields}, indent=1) + "\n")

@@ -255,7 +255,11 @@ def main() -> None:
     job = json.load(sys.stdin)
     result = TASKS[job["task"]](job)
     engine = TRAINERS[job["engine"]] if job["task"] == "train" else ENGINES[job["engine"]]
-    print(RESULT + json.dumps({**(result or {}), "version": version_of(engine.package), "load_average": os.getloadavg()[0]}), flush=True)
+    print(
+        RESULT
+        + json.dumps({**(result or {}), "version": version_of(engine.package), "load_average": os.getloadavg()[0]}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

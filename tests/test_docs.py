@@ -36,7 +36,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A temporary folder to be in, with the files that examples read: a text and a rank file of our own."""
     from fastcompress import BPE
 
-    words = [f"Line {number}: to be or not to be, that is the question; naïve café {number * number}." for number in range(900)]
+    words = [
+        f"Line {number}: to be or not to be, that is the question; naïve café {number * number}."
+        for number in range(900)
+    ]
     text = "\n".join(words)
     (tmp_path / "book.txt").write_text(text, encoding="utf-8")
     bpe = BPE.train(text, vocab_size=500)
@@ -78,7 +81,9 @@ def test_pages_have_examples() -> None:
     assert sum("fastcompress " in code for page in PAGES for code in blocks(page, "sh")) >= 5
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=lambda page: f"{page.parent.name}-{page.name}")
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=lambda page: f"{page.parent.name}-{page.name}"
+)
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for groups in LINK.findall(text):
@@ -126,9 +131,9 @@ def test_the_api_pages_have_every_public_name(tmp_path: Path) -> None:
             key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
         ]
         for public_name in public:
-            assert re.search(rf"^## .*`{re.escape(public_name)}`|^- .*`{re.escape(public_name)}`", text, re.MULTILINE), (
-                f"{module.__name__}.{public_name}"
-            )
+            assert re.search(
+                rf"^## .*`{re.escape(public_name)}`|^- .*`{re.escape(public_name)}`", text, re.MULTILINE
+            ), f"{module.__name__}.{public_name}"
     bpe = (tmp_path / "fastcompress.md").read_text(encoding="utf-8")
     for method in ("train", "encode", "decode", "from_tiktoken", "encode_batch"):
         assert re.search(rf"^### `{method}\(", bpe, re.MULTILINE), method

@@ -52,7 +52,8 @@ def about(store: Results) -> str:
     apart = f"{statistics.median(spreads):.0%} in the median cell, {max(spreads):.0%} at most"
     return (
         f"{machine(store.header)}; peers: {peers(store.header)}. Medians of {rounds} rounds; the best exceeds the "
-        f"worst round by {apart}; load average {statistics.median(loads):.1f}. One thread is CPU time, more are wall time."
+        f"worst round by {apart}; load average {statistics.median(loads):.1f}. "
+        "One thread in CPU time, several in wall time."
     )
 
 

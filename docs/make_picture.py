@@ -66,7 +66,8 @@ def draw(header: dict[str, Any], found: dict[str, float]) -> str:
         weight, colour = ("600", "#0969da") if is_ours else ("400", "#afb8c1")
         width = max(2.0, rate * scale)
         lines += [
-            f'<text x="{LEFT - 10}" y="{y + 17}" text-anchor="end" font-weight="{weight}" fill="#1f2328">{engine}</text>',
+            f'<text x="{LEFT - 10}" y="{y + 17}" text-anchor="end" font-weight="{weight}" '
+            f'fill="#1f2328">{engine}</text>',
             f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="24" rx="3" fill="{colour}"/>',
             f'<text x="{LEFT + width + 8:.1f}" y="{y + 17}" font-weight="{weight}" fill="#1f2328">{rate:.3g}</text>',
         ]

@@ -8,6 +8,8 @@ import table_compression
 import table_tokenizers
 from table_text import is_ours, markdown
 
+TEXTS = {"english": "English text", "code": "code", "multilingual": "text in many languages"}
+
 
 def summary(suites: dict[str, list[Any]]) -> str:
     """Return a table of the smallest and the largest ratio of each suite.
@@ -16,9 +18,9 @@ def summary(suites: dict[str, list[Any]]) -> str:
         suites: By name, the results of a suite under each condition, as `table.load` reads them.
     """
     rows = [
-        *(encoding_row(suites["encode"], corpus) for corpus in ("english", "code", "multilingual")),
+        *(encoding_row(suites["encode"], corpus) for corpus in TEXTS),
         training_row(suites["train"]),
-        *(lz77_row(suites["lz77"], text) for text in ("english", "code", "multilingual")),
+        *(lz77_row(suites["lz77"], text) for text in TEXTS),
         *(arithmetic_row(suites["arithmetic"], way) for way in ("encode", "decode")),
         compressors_row(suites["compressors"]),
     ]
@@ -38,7 +40,7 @@ def encoding_row(stores: list[Any], corpus: str) -> list[str]:
             number, detail = min(found)
             worst.append(f"{name} {number:.2f}")
             peers.append(detail.partition(" ")[0])
-    return [f"BPE, {corpus} text to ids", " or ".join(dict.fromkeys(peers)), ", ".join(worst)] if worst else []
+    return [f"BPE, {TEXTS[corpus]} to ids", " or ".join(dict.fromkeys(peers)), ", ".join(worst)] if worst else []
 
 
 def training_row(stores: list[Any]) -> list[str]:
@@ -55,7 +57,7 @@ def training_row(stores: list[Any]) -> list[str]:
 def lz77_row(results: list[Any], text: str) -> list[str]:
     """Return the row of parsing one text."""
     found = [lead for one in results if (lead := table_compression.lz77_lead(one["texts"].get(text)))]
-    return [f"LZ77 parse, {text}", "libdeflate -6", f"{min(found)[0]:.2f}"] if found else []
+    return [f"LZ77 parse, {TEXTS[text]}", "libdeflate -6", f"{min(found)[0]:.2f}"] if found else []
 
 
 def arithmetic_row(results: list[Any], way: str) -> list[str]:

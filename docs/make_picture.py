@@ -20,7 +20,7 @@ from results_file import Results  # noqa: E402
 ENGINES = ("fastcompress", "fastokens", "gigatoken", "tiktoken", "tokenizers")
 CELL = ("cl100k", "english", "documents")
 PASS = "unseen"
-WIDTH, LEFT, RIGHT, ROW, TOP = 720, 132, 96, 34, 58
+WIDTH, LEFT, RIGHT, ROW, TOP = 720, 136, 96, 34, 58
 
 
 def rates(store: Results) -> dict[str, float]:
@@ -66,8 +66,7 @@ def draw(header: dict[str, Any], found: dict[str, float]) -> str:
         weight, colour = ("600", "#0969da") if is_ours else ("400", "#afb8c1")
         width = max(2.0, rate * scale)
         lines += [
-            f'<text x="{LEFT - 10}" y="{y + 17}" text-anchor="end" font-weight="{weight}" '
-            f'fill="#1f2328">{engine}</text>',
+            f'<text x="20" y="{y + 17}" font-weight="{weight}" fill="#1f2328">{engine}</text>',
             f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="24" rx="3" fill="{colour}"/>',
             f'<text x="{LEFT + width + 8:.1f}" y="{y + 17}" font-weight="{weight}" fill="#1f2328">{rate:.3g}</text>',
         ]

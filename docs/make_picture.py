@@ -20,7 +20,7 @@ from results_file import Results  # noqa: E402
 ENGINES = ("fastcompress", "fastokens", "gigatoken", "tiktoken", "tokenizers")
 CELL = ("cl100k", "english", "documents")
 PASS = "unseen"
-WIDTH, LEFT, RIGHT, ROW, TOP = 720, 136, 96, 34, 58
+WIDTH, LEFT, RIGHT, ROW, TOP = 720, 148, 96, 34, 58
 
 
 def rates(store: Results) -> dict[str, float]:

@@ -15,6 +15,7 @@ Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and rai
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,11 +106,17 @@ def train(
     )
     directory = RunDirectory(Path(run_directory))
     data = describe_data(train_data, validation)
-    with torch.random.fork_rng(cards_of(device)), BatchFeed(loader, device) as feed:
+    with contextlib.ExitStack() as stack:
+        if resume:  # before anything in the folder is read
+            stack.enter_context(directory.locked(create=False))
+        stack.enter_context(torch.random.fork_rng(cards_of(device)))
+        feed = stack.enter_context(BatchFeed(loader, device))
         torch.manual_seed(config.seed)
         run = TrainingRun(model_config, codec, validation, config, directory, feed, on_metrics)
         _restore_or_check(run, data, resume)
         if not run.is_done():
+            if not resume:  # only now, so that a run that cannot start leaves no folder
+                stack.enter_context(directory.locked(create=True))
             directory.prepare(model_config, config, codec, data, resume=resume)
             if on_ready is not None:
                 on_ready()

@@ -6,14 +6,16 @@ resumed run must be the same run: same model, same batches, same codec, same tra
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from fastcompress._files import write_atomically
+from fastcompress._locks import locked
 from fastcompress.codec import Codec, save_codec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, FormatError, MismatchError, OutputError
@@ -51,6 +53,26 @@ class RunDirectory:
     @property
     def best(self) -> Path:
         return self.path / "best.safetensors"
+
+    @contextlib.contextmanager
+    def locked(self, *, create: bool) -> Iterator[None]:
+        """Keep other writers out of the folder for the length of the block.
+
+        Args:
+            create: Make the folder if it is missing; otherwise a missing folder is not locked.
+
+        Raises:
+            OutputError: Another process writes to the folder, or it cannot be made.
+        """
+        if create:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(
+                    f"{self.path}: cannot be written ({error.strerror}); choose another run directory"
+                ) from error
+        with locked(self.path) if self.path.is_dir() else contextlib.nullcontext():
+            yield
 
     def read_config(self) -> dict[str, Any]:
         """The content of config.json, a JSON object with objects under "model", "train" and "codec".
@@ -90,12 +112,6 @@ class RunDirectory:
             "codec": {"name": codec.name, "fingerprint": codec.fingerprint},
             "data": data,
         }
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"{self.path}: cannot be written ({error.strerror}): choose another run directory"
-            ) from error
         write_atomically(self.config, json.dumps(content, indent=1).encode() + b"\n")
         save_codec(codec, self.codec)
 

@@ -400,7 +400,7 @@ def test_all_is_checked_before_the_run_is_there(tmp_path: Path) -> None:
         )
     assert calls == []
     train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, on_ready=ready, progress=False)
-    assert calls == [["codec.json", "config.json"]]
+    assert calls == [[".lock", "codec.json", "config.json"]]
 
 
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:

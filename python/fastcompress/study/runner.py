@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from fastcompress import __version__
+from fastcompress._locks import locked
 from fastcompress.codec import Codec, bigram_coverage
 from fastcompress.data.corpora import Corpus, load_corpus
 from fastcompress.data.shards import TokenDataset, write_shards
@@ -33,7 +34,7 @@ from fastcompress.evaluation.flops import count_flops
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.study.arms import Arm, Study, find_study
-from fastcompress.study.folder import ArmRecord, arm_settings, claim, study_settings
+from fastcompress.study.folder import ArmRecord, arm_settings, claim, make_folder, study_settings
 from fastcompress.study.report import FORMAT, VERSION, write_report
 from fastcompress.training.batches import first_documents
 from fastcompress.training.config import TrainConfig
@@ -42,17 +43,30 @@ from fastcompress.training.loop import TrainResult, train
 
 
 def run_study(name: str | Study, output: Path, *, seed: int = 0, device: str = "auto", progress: bool = True) -> Path:
-    """Runs the named study (or one of your own) and returns the path of its ``report.html``.
+    """Run a study and return the path of its ``report.html``.
 
-    seed: of weights, batches, dropout and samples. device: as in TrainConfig. progress: print a line for each stage
-    and show bars.
+    Args:
+        name: One of ``arms.STUDIES``, or a study of your own.
+        output: The study's folder; made if it is missing.
+        seed: Seed for weights, batches, dropout and samples.
+        device: As in ``TrainConfig``.
+        progress: Print a line for each stage and show progress bars.
 
-    Raises ConfigError for an unknown study, OutputError when ``output`` cannot be written or holds another study or
-    arms made otherwise, FormatError when what it holds is damaged.
+    Raises:
+        ConfigError: There is no study of that name.
+        OutputError: ``output`` cannot be written, holds another study or arms made otherwise, or another process
+            writes to it.
+        FormatError: A file in ``output`` is damaged.
     """
     study = find_study(name) if isinstance(name, str) else name
     corpus = load_corpus(study.corpus)
     directory = Path(output)
+    make_folder(directory / "arms", directory)
+    with locked(directory):
+        return _run_study(study, corpus, directory, seed, device, progress)
+
+
+def _run_study(study: Study, corpus: Corpus, directory: Path, seed: int, device: str, progress: bool) -> Path:
     settings = study_settings(study, corpus, seed, choose_device(device).type)
     claim(directory, settings)
     splits = ", ".join(f"{split} {corpus.num_bytes(split):,} bytes" for split in ("train", study.evaluated_split))

@@ -123,7 +123,6 @@ def _new_settings(codec: Codec, preset: str | None, given: dict[str, Any]) -> tu
 
 def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPTConfig, TrainConfig]:
     """The run's own settings with the options given laid over them; a new horizon replaces the old one."""
-    from fastcompress.codec import load_codec
     from fastcompress.models.gpt import GPTConfig
     from fastcompress.training.config import TrainConfig
     from fastcompress.training.run_directory import RunDirectory
@@ -131,7 +130,7 @@ def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPT
     run = RunDirectory(directory)
     stored = run.read_config()
     model, train = stored["model"], stored["train"]
-    codec = load_codec(run.codec)
+    codec = run.load_codec()
     run.check_codec(codec)
     if any(name in given for name in _HORIZONS):
         train |= dict.fromkeys(_HORIZONS)

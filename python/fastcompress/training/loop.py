@@ -117,7 +117,7 @@ def train(
         if not run.is_done():
             if not resume:  # only now, so that a run that cannot start leaves no folder
                 stack.enter_context(directory.locked(create=True))
-            directory.prepare(model_config, config, codec, data, resume=resume)
+            run.identity = directory.prepare(model_config, config, codec, data, resume=resume)
             if on_ready is not None:
                 on_ready()
             run.compile_if_wanted()

@@ -29,7 +29,7 @@ from fastcompress.training.device import (
     scaler_for,
 )
 from fastcompress.training.interrupt import InterruptGuard
-from fastcompress.training.metrics import MetricsLog, ProgressBar
+from fastcompress.training.metrics import MetricsLog, ProgressBar, check_records, fingerprint_of
 from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
@@ -89,6 +89,7 @@ class TrainingRun:
         self.resumed_at: int | None = None
         self.in_step = False
         self.guard = InterruptGuard()
+        self.identity: dict[str, str] = {}  # what RunDirectory.prepare returned
 
     def make_step(self, loss: LossFunction) -> None:
         self.step = OptimizerStep(
@@ -106,6 +107,11 @@ class TrainingRun:
         """Take over weights, optimizer, generators and progress from the last checkpoint."""
         path = self.directory.last
         saved = checkpoints.read_checkpoint(path)
+        self.directory.check_belongs(saved.state, path)
+        if self.directory.best.exists():  # read when the run ends, which would be late to learn of its damage
+            best = checkpoints.read_checkpoint(self.directory.best)
+            self.directory.check_belongs(best.state, self.directory.best)
+        check_records(self.directory.metrics, saved.state.get("metrics"))
         try:
             checkpoints.check_codec(saved, self.codec, path)
             self.at = Progress(**saved.state["progress"])
@@ -303,6 +309,8 @@ class TrainingRun:
             "progress": dataclasses.asdict(self.at),
             "loss_sum": float(self.loss_sum),
             "scaler": self.scaler.state_dict(),
+            "run": self.identity,
+            "metrics": fingerprint_of(self.directory.metrics),
         }
 
     def report(self, event: str, **figures: Any) -> None:

@@ -100,6 +100,7 @@ def train(
             need_one(**{name: given.get(name) for name in _HORIZONS})
             _refuse_existing_run(directory)
             codec, model_config, config = _new_settings(data.codec(codec_spec or "byte"), preset, given)
+        _check_memory(model_config, config)
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists():
@@ -145,6 +146,14 @@ def _refuse_existing_run(directory: Path) -> None:
 
     if (directory / "config.json").exists():
         raise OutputError(f"{directory}: holds a run already; go on with --resume, or choose another --run-dir")
+
+
+def _check_memory(model_config: GPTConfig, config: TrainConfig) -> None:
+    """Before the text is encoded: the trainer would refuse only after."""
+    from fastcompress.training.device import choose_device
+    from fastcompress.training.memory import check_memory
+
+    check_memory(model_config, config, choose_device(config.device))
 
 
 def _train(

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from fastcompress._files import replacing
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
+from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training import checksum
 from fastcompress.training.config import TrainConfig
@@ -199,6 +200,7 @@ def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:
         )
 
 
+@memory_errors()
 def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", device: str = "cpu") -> Run:
     """A run's model (in eval mode, on ``device``), codec and settings.
 

@@ -27,11 +27,13 @@ from fastcompress.codec import Codec
 from fastcompress.data.loader import TokenLoader
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError, DataError, MismatchError
+from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import cards_of, choose_device
+from fastcompress.training.memory import check_memory
 from fastcompress.training.metrics import read_records
 from fastcompress.training.run import TrainingRun
 from fastcompress.training.run_directory import RunDirectory, describe_data
@@ -68,6 +70,7 @@ class TrainResult:
     curve: list[dict[str, Any]]
 
 
+@memory_errors()
 def train(
     model_config: GPTConfig,
     codec: Codec,
@@ -101,6 +104,7 @@ def train(
     """
     _check_inputs(model_config, codec, train_data, validation)
     device = choose_device(config.device)
+    check_memory(model_config, config, device)
     loader = TokenLoader(
         train_data, context_length=model_config.context_length, batch_size=config.batch_size, seed=config.seed
     )

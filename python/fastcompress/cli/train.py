@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MODEL_FIELDS = ("context_length", "num_layers", "num_heads", "width", "dropout")
 _TRAIN_FIELDS = (
     "steps", "flops", "seconds", "batch_size", "micro_batch_size", "learning_rate", "weight_decay", "warmup",
-    "cooldown", "precision", "compile", "device", "eval_every", "eval_bytes", "seed",
+    "cooldown", "precision", "compile", "device", "num_threads", "eval_every", "eval_bytes", "seed",
 )  # fmt: skip
 _HORIZONS = ("steps", "flops", "seconds")
 
@@ -39,9 +39,10 @@ _HORIZONS = ("steps", "flops", "seconds")
 @corpus_options
 @click.option("--shards", metavar="DIRECTORY", help="Instead of --corpus and --codec: what encode wrote.")
 @click.option("--codec", "codec_spec", metavar="CODEC", help=f"{CODEC_HELP}  [default: byte]")
-@click.option("--steps", type=int, help="Train this many steps,")
-@click.option("--flops", type=float, help="or as many as fit this many floating-point operations,")
-@click.option("--seconds", type=float, help="or this long.")
+@click.option("--steps", type=int, help="Train for this many steps.")
+@click.option("--flops", type=float, help="Train for as many steps as fit into this many floating-point operations.")
+@click.option("--seconds", type=float, help="Train for this long on the clock. Evaluations count; they are held to a "
+              "quarter of it, apart from the first and the last one.")  # fmt: skip
 @click.option("--preset", type=click.Choice(["workshop", "modern"]),
               help="workshop: GPT-2; modern: RoPE, RMSNorm, SwiGLU, QK norm.  [default: modern]")  # fmt: skip
 @click.option("--layers", "num_layers", type=int, help="Transformer blocks.  [default: 6]")
@@ -51,7 +52,7 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--dropout", type=float, help="[default: 0.2 for workshop, 0 for modern]")
 @click.option("--batch-size", type=int, help="Sequences a step.  [default: 64]")
 @click.option("--micro-batch-size", type=int, help="Sequences at once; smaller needs less memory.")
-@click.option("--learning-rate", type=float, help="At its peak.  [default: 0.001]")
+@click.option("--learning-rate", type=float, help="Peak learning rate.  [default: 0.001]")
 @click.option("--weight-decay", type=float, help="[default: 0.1]")
 @click.option("--warmup", type=float, help="Fraction of the run.  [default: 0.02]")
 @click.option("--cooldown", type=float, help="Fraction of the run.  [default: 0.4]")
@@ -60,7 +61,8 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16", "float16"]))
 @click.option("--compile", type=click.Choice(["auto", "on", "off"]), help="torch.compile; auto: on CUDA.")
 @click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: auto]")
-@click.option("--seed", type=int, help="Of weights, dropout and batches.  [default: 0]")
+@click.option("--threads", "num_threads", type=int, help="CPU threads.  [default: 1 for small models, else one per core]")
+@click.option("--seed", type=int, help="Seed for initial weights, dropout and batch order.  [default: 0]")
 @json_option
 def train(
     run_dir: str,

@@ -29,6 +29,7 @@ from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.threads import choose_threads, limited_threads
 from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
@@ -113,6 +114,7 @@ def train(
     with contextlib.ExitStack() as stack:
         if resume:  # before anything in the folder is read
             stack.enter_context(directory.locked(create=False))
+        stack.enter_context(limited_threads(threads_for(model_config, config)))
         stack.enter_context(torch.random.fork_rng(cards_of(device)))
         feed = stack.enter_context(BatchFeed(loader, device))
         torch.manual_seed(config.seed)
@@ -127,6 +129,13 @@ def train(
             run.compile_if_wanted()
             run.run(show_progress=progress)
         return _result(run)
+
+
+def threads_for(model_config: GPTConfig, config: TrainConfig) -> int:
+    """Return how many threads a run gets on the CPU, for its training steps and its evaluations alike."""
+    if config.num_threads is not None:
+        return config.num_threads
+    return choose_threads(config.micro_batch, model_config.context_length, model_config.width)
 
 
 def _restore_or_check(run: TrainingRun, data: dict[str, dict[str, Any]], resume: bool) -> None:

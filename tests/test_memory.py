@@ -86,7 +86,13 @@ def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str)
 def test_parameters_are_counted_as_the_model_has_them(preset: str, bias: bool, tied: bool) -> None:
     for width, num_layers in ((32, 1), (64, 3)):
         config = PRESETS[preset](
-            vocab_size=300, width=width, num_heads=2, num_layers=num_layers, context_length=16, bias=bias, tied_head=tied
+            vocab_size=300,
+            width=width,
+            num_heads=2,
+            num_layers=num_layers,
+            context_length=16,
+            bias=bias,
+            tied_head=tied,
         )
         assert memory.num_parameters(config) == GPT(config).num_parameters()
 

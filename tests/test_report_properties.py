@@ -130,10 +130,8 @@ SERIES = st.builds(Series, st.text(max_size=30), st.integers(0, 60), st.lists(PO
 def draw(series: list[Series], log_x: bool) -> None:
     """Draw a chart both ways; every number in it must be a plain one."""
     for layout in (WIDE, NARROW):
-        svg = line_chart(
-            series, layout=layout, key="k", x_title="x", y_title="y", log_x=log_x, description="d"
-        )
-        assert svg.count("<g class=\"series") == len(series)
+        svg = line_chart(series, layout=layout, key="k", x_title="x", y_title="y", log_x=log_x, description="d")
+        assert svg.count('<g class="series') == len(series)
         for numbers in re.findall(r' (?:d|x|y|transform)="([^"]*)"', svg):
             assert not re.search("nan|inf|e[+-]?[0-9]", numbers), numbers
 

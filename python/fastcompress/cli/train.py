@@ -61,7 +61,9 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16", "float16"]))
 @click.option("--compile", type=click.Choice(["auto", "on", "off"]), help="torch.compile; auto: on CUDA.")
 @click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: auto]")
-@click.option("--threads", "num_threads", type=int, help="CPU threads.  [default: 1 for small models, else one per core]")
+@click.option(
+    "--threads", "num_threads", type=int, help="CPU threads.  [default: 1 for small models, else one per core]"
+)
 @click.option("--seed", type=int, help="Seed for initial weights, dropout and batch order.  [default: 0]")
 @json_option
 def train(

@@ -18,7 +18,13 @@ from fastcompress import _locks
 from fastcompress._locks import locked
 from fastcompress.errors import OutputError
 
-HOLD = "import sys, time\nfrom fastcompress._locks import locked\nwith locked(sys.argv[1]):\n    print('held', flush=True)\n    {}\n"
+HOLD = """
+import sys, time
+from fastcompress._locks import locked
+with locked(sys.argv[1]):
+    print("held", flush=True)
+    {}
+"""
 
 
 def holder(folder: Path, then: str = "time.sleep(60)") -> subprocess.Popen[str]:

@@ -448,7 +448,7 @@ def test_a_file_or_folder_that_came_meanwhile_is_not_replaced(tmp_path, overwrit
             (tmp_path / "train" / "book.txt").write_text("mine")
         yield b"t"
 
-    with pytest.raises(OutputError, match="already exists|not a directory of shards only"):
+    with pytest.raises(OutputError, match=r"already exists|not a directory of shards only"):
         write_shards(tmp_path, "train", documents(), ByteCodec(), overwrite=overwrite)
     assert [path.name for path in (tmp_path / "train").iterdir()] == ["book.txt"] * overwrite
 

@@ -123,8 +123,7 @@ def test_the_library_refuses_a_second_writer(tmp_path: Path) -> None:
 
 
 def test_a_second_study_in_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="is writing to it"):
-        (tmp_path / "out").mkdir()
-        with locked(tmp_path / "out"):
-            run_study(STUDIES["quick"], tmp_path / "out", device="cpu", progress=False)
+    (tmp_path / "out").mkdir()
+    with locked(tmp_path / "out"), pytest.raises(OutputError, match="is writing to it"):
+        run_study(STUDIES["quick"], tmp_path / "out", device="cpu", progress=False)
     assert not (tmp_path / "out" / "arms" / "study.json").exists()

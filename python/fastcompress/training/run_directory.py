@@ -108,7 +108,8 @@ class RunDirectory:
                     raise OutputError(
                         f"{self.path}: holds a run already ({file.name}): resume it, or choose another directory"
                     )
-        run_id = self.read_config().get("run") if resume else None  # none in runs of older versions
+        stored = self.read_config() if resume else {}
+        run_id = str(stored.get("run") or secrets.token_hex(8))  # runs of older versions have none
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -116,12 +117,12 @@ class RunDirectory:
             "train": config.to_json(),
             "codec": {"name": codec.name, "fingerprint": codec.fingerprint},
             "data": data,
-            "run": run_id or secrets.token_hex(8),
+            "run": run_id,
         }
         checksum.write_json(self.config, content)
         if not (resume and self.codec.exists()):  # check_same_run has compared it
             save_codec(codec, self.codec)
-        return {"id": content["run"], "codec_sha256": _sha256_of(self.codec)}
+        return {"id": run_id, "codec_sha256": _sha256_of(self.codec)}
 
     def load_codec(self) -> Codec:
         """Load codec.json. Raises DataError if it is missing, FormatError if it is damaged."""

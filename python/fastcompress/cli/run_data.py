@@ -48,16 +48,10 @@ class RunData:
     def load(cls, run_directory: Path) -> RunData:
         """What `save` wrote. DataError: nothing, the run was not started by the CLI. FormatError: damaged."""
         from fastcompress.errors import DataError, FormatError
-        from fastcompress.training import checksum
 
         path = run_directory / FILE
         try:
-            fields = json.loads(path.read_bytes())
-            checksum.verify(path, path.stat().st_size, fields, [field.name for field in dataclasses.fields(cls)])
-            fields.pop(checksum.FIELD, None)
-            return cls(**fields)
-        except FormatError:
-            raise
+            return cls(**json.loads(path.read_bytes()))
         except FileNotFoundError:
             raise DataError(f"{path}: is missing, so the run's text is not known; give --corpus") from None
         except (OSError, TypeError, ValueError) as error:
@@ -70,8 +64,8 @@ class RunData:
         return dataclasses.replace(self, fingerprint=RunData.load(run_directory).fingerprint)
 
     def save(self, run_directory: Path) -> None:
+        from fastcompress._files import write_atomically
         from fastcompress.errors import OutputError
-        from fastcompress.training import checksum
 
         try:
             run_directory.mkdir(parents=True, exist_ok=True)
@@ -80,7 +74,7 @@ class RunData:
         fields = dataclasses.asdict(self)
         if self.shards is None:
             fields["fingerprint"] = self.loaded.fingerprint
-        checksum.write_json(run_directory / FILE, fields)
+        write_atomically(run_directory / FILE, json.dumps(fields, indent=1).encode() + b"\n")
 
     @property
     def name(self) -> str:

@@ -156,4 +156,4 @@ def test_dialects() -> None:
     assert fancy_regex_to_onig(r"(?:ab){2}+\w(?s:.)") == (
         r"(?>(?:ab){2})[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}][\x{0}-\x{10ffff}]"
     )
-    assert fancy_regex_to_onig(r"[\p{L}--\p{Lu}]") == r"[[\p{L}]&&[^\p{Lu}]]"
+    assert fancy_regex_to_onig(r"[\p{L}--\p{Lu}]") == r"[[[\p{L}]]&&[^[\p{Lu}]]]"

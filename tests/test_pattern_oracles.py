@@ -14,9 +14,12 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Digits, Split
 
 from fastcompress.bpe.custom_pattern import CustomPattern
-from fastcompress.bpe.regex_properties import PROPERTIES, cased
-from fastcompress.errors import ConfigError, DataError, FormatError
+from fastcompress.bpe.regex_parser import parse
+from fastcompress.bpe.regex_scanner import FANCY
+from fastcompress.bpe.regex_syntax import widths
+from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.tokenizer_json import BEHAVIORS
+from tests.random_patterns import Generator, random_text
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 EVERY = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
@@ -38,27 +41,21 @@ def fancy(pattern: str) -> Callable[[str], bytes]:
     return lambda text: bytes(encoding.encode_ordinary(text))
 
 
-def fancy_pieces(pattern: str) -> Callable[[str], list[str]]:
-    """The matches themselves: every token that starts a pretoken and no other is marked by the rank it gets.
+def ranks_of(texts: list[str]) -> dict[bytes, int]:
+    """Ranks for every substring of the texts, so that each pretoken is one token."""
+    ranks = dict(BYTES)
+    for text in texts:
+        for begin in range(len(text)):
+            for end in range(begin + 1, len(text) + 1):
+                ranks.setdefault(text[begin:end].encode(), len(ranks))
+    return ranks
 
-    All strings of characters that a text of ours has would be too many ranks, so pieces are found one at a time: the
-    longest prefix of what is matched which is also what a pretoken of its own gives is not known. Instead each text is
-    made of different characters, with ranks for all its substrings: every pretoken is then one token.
-    """
 
-    def pieces(text: str) -> list[str]:
-        data = text.encode()
-        cuts = [0]
-        for character in text:
-            cuts.append(cuts[-1] + len(character.encode()))
-        whole = {data[a:b] for i, a in enumerate(cuts) for b in cuts[i + 1 :]}
-        ranks = dict(BYTES)
-        for piece in sorted(whole, key=len):
-            ranks.setdefault(piece, len(ranks))
-        encoding = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-        return [encoding.decode_single_token_bytes(token).decode() for token in encoding.encode_ordinary(text)]
-
-    return pieces
+def fancy_pieces(pattern: str, ranks: dict[bytes, int]) -> Callable[[str], list[str]]:
+    """The matches of a pattern in texts for which `ranks_of` gave the ranks."""
+    encoding = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    decode = {rank: token for token, rank in ranks.items()}
+    return lambda text: [decode[rank].decode() for rank in encoding.encode_ordinary(text)]
 
 
 def ours_as_split(pattern: str, behavior: str = "Isolated", invert: bool = False) -> CustomPattern:
@@ -115,3 +112,72 @@ def test_splits_that_were_wrong(pattern: str, text: str, pieces: list[str]) -> N
 )
 def test_pat_strs_that_were_wrong(pattern: str, text: str, matched: bytes) -> None:
     assert CustomPattern.from_regex(pattern).pretokens(text.encode())[0] == fancy(pattern)(text) == matched
+
+
+# --- Random patterns -------------------------------------------------------------------------------------
+
+TEXTS_PER_PATTERN = 16
+
+
+def compared(
+    ours: Callable[[str], list[str]], reference: Callable[[str], list[str]], texts: list[str], what: str
+) -> str:
+    """Assert that both cut each text alike; return what came of it."""
+    for text in texts:
+        try:
+            expected = reference(text)
+        except BaseException as error:  # a panic, of an engine that gives up after so many steps
+            if type(error).__name__ != "PanicException":
+                raise
+            return "the engine gives up"
+        assert ours(text) == expected, f"{what} on {ascii(text)}"
+    return "equal"
+
+
+def try_onig(pattern: str, behavior: str, invert: bool, texts: list[str]) -> str:
+    pattern = pattern.replace("(?s", "(?m")  # the letter that Oniguruma has for it
+    try:
+        ours = ours_as_split(pattern, behavior, invert)
+    except FormatError as error:
+        return "refused" if "which is not supported" in str(error) else "invalid"
+    reference = onig(pattern, behavior, invert)  # must not raise: what it refuses is refused here
+    return compared(lambda text: pieces_of(ours, text), reference, texts, f"{ascii(pattern)} {behavior} {invert}")
+
+
+def try_fancy(pattern: str, ranks: dict[bytes, int], texts: list[str]) -> str:
+    try:
+        if widths(parse(pattern, FANCY))[0] == 0:  # tiktoken panics at an empty match
+            pattern = f"(?:{pattern})(?s:.)"
+        ours = CustomPattern.from_regex(pattern)
+    except ConfigError as error:
+        return "refused" if "which is not supported" in str(error) else "invalid"
+    reference = fancy_pieces(pattern, ranks)
+    return compared(lambda text: pieces_of(ours, text), reference, texts, ascii(pattern))
+
+
+def campaign(seed: int, num_patterns: int) -> collections.Counter[str]:
+    draw = random.Random(seed)
+    generator = Generator(draw)
+    outcomes: collections.Counter[str] = collections.Counter()
+    for number in range(num_patterns):
+        if number % 50 == 0:
+            texts = [random_text(draw) for _ in range(TEXTS_PER_PATTERN)]
+            ranks = ranks_of(texts)
+        pattern = generator.pattern()
+        outcomes["onig " + try_onig(pattern, draw.choice(BEHAVIORS), draw.random() < 0.3, texts)] += 1
+        outcomes["fancy " + try_fancy(pattern, ranks, texts)] += 1
+    return outcomes
+
+
+def test_random_patterns() -> None:
+    """Some 24,000 comparisons; the campaign runs a million."""
+    outcomes = campaign(seed=1, num_patterns=1500)
+    assert outcomes["onig equal"] + outcomes["fancy equal"] > 1000, outcomes
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_a_million_cases(seed: int) -> None:
+    outcomes = campaign(seed, num_patterns=int(os.environ.get("FASTCOMPRESS_PATTERNS", "4000")))
+    print(sorted(outcomes.items()))
+    assert outcomes["onig equal"] + outcomes["fancy equal"] > 0.4 * outcomes.total()

@@ -279,8 +279,8 @@ def _quantified(scanner: Scanner, body: Node) -> Node:
     if count is None:
         return body
     least, most, is_interval = count
-    if has_lookaround(body) and widths(body) == (0, 0):
-        scanner.refuse("a quantifier behind an anchor or a lookaround")
+    if widths(body) == (0, 0):
+        scanner.refuse("a quantifier behind an anchor, a lookaround or an empty group")
     if widths(body)[0] == 0 and most != 1:
         scanner.refuse("a repeated group that can match nothing", "let each repetition match a character")
     sign = scanner.next() if scanner.peek() in ("+", "?") else ""

@@ -126,8 +126,22 @@ class _Python(_Writer):
             return items
         return f"[{items}{newer_ranges()}]" if name in OF_UNASSIGNED else f"[[{items}]--[{newer_ranges()}]]"
 
+    def items(self, of: CharacterSet) -> str:
+        if isinstance(of, Union) and of.negated and any(map(_has_negation, of.items)):
+            # `regex` takes [^\P{L}\p{L}], which is empty, for everything; a difference it gets right.
+            return self.operation(Operation("--", Property("any"), Union(of.items)))
+        return super().items(of)
+
     def operation(self, of: Operation) -> str:
         return f"[[{self.items(of.left)}]{of.operator}[{self.items(of.right)}]]"
+
+
+def _has_negation(of: CharacterSet) -> bool:
+    if isinstance(of, Union):
+        return of.negated or any(map(_has_negation, of.items))
+    if isinstance(of, Operation):
+        return _has_negation(of.left) or _has_negation(of.right)
+    return isinstance(of, Folded) and _has_negation(of.inner)
 
 
 @functools.cache

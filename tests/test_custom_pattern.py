@@ -6,6 +6,7 @@ import base64
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken
@@ -13,9 +14,11 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from fastcompress import BPE
+from fastcompress.bpe import regex_matcher
 from fastcompress.bpe.custom_pattern import CustomPattern, named_pattern, resolve_pattern
 from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
-from fastcompress.errors import ConfigError
+from fastcompress.compat.tiktoken import Encoding
+from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.pretokenizer import PATTERNS, SPLITS, split
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -157,3 +160,40 @@ def test_dialects() -> None:
         r"(?>(?:ab){2})[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}][\x{0}-\x{10ffff}]"
     )
     assert fancy_regex_to_onig(r"[\p{L}--\p{Lu}]") == r"[[[\p{L}]]&&[^[\p{Lu}]]]"
+
+
+# ---------------------------------------------------------------------- names and regexes share an argument
+
+
+@pytest.mark.parametrize("regex", [".", "a-b", "the", "foo", "[{]+", '[{"]+'])
+def test_a_regex_that_looks_like_a_name(regex: str, tmp_path: Path) -> None:
+    reference = tiktoken.Encoding("x", pat_str=regex, mergeable_ranks=BYTES, special_tokens={})
+    tok = BPE.from_tiktoken(rank_file(tmp_path / "x.tiktoken", []), pattern=regex)
+    for text in ("xa-b the.foo", '{{"[', "a\nb"):
+        assert tok.encode(text) == reference.encode(text)
+
+
+def test_pat_str_is_always_a_regex() -> None:
+    """tiktoken knows no names of patterns: ``gpt2`` there is four characters."""
+    reference = tiktoken.Encoding("x", pat_str="gpt2", mergeable_ranks=BYTES, special_tokens={})
+    ours = Encoding("x", pat_str="gpt2", mergeable_ranks=BYTES, special_tokens={})
+    assert ours.encode("a gpt2!") == reference.encode("a gpt2!") == list(b"gpt2")
+    assert ours._pat_str == "gpt2"
+
+
+def test_a_pattern_that_takes_exponential_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_matcher, "_SECONDS_PER_TEXT", 0.2)
+    with pytest.raises(DataError, match="a text of 61 characters"):
+        CustomPattern.from_regex(r"(?:a|b|ab)*?(?:a|b|ab)*c|(?=(?:\w|\w\w)*!)x").pretokens(b"x" + b"ab" * 30)
+
+
+def test_a_split_that_is_refused_is_a_format_error() -> None:
+    for regex in (r"\G", r"\X", "(?x)a", r"(a)\1", "(?~a)", r"(?i)[ß]", "(", r"[a\R]"):
+        with pytest.raises(FormatError, match="Split: the pattern"):
+            CustomPattern([{"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}])
+
+
+@pytest.mark.parametrize("text", [5, None, [1], 1.5])
+def test_split_takes_texts_only(text: Any) -> None:
+    with pytest.raises(TypeError, match="must be str or bytes"):
+        split(text)

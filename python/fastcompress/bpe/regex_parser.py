@@ -103,6 +103,8 @@ def _atom(scanner: Scanner) -> Node:
 
 
 def _literal(scanner: Scanner, code: int) -> Node:
+    if scanner.dialect.is_onig and scanner.flags.ignores_case and chr(code) in long_foldings():
+        scanner.refuse(f"{chr(code)!r}, equal to several characters but for case, under the flag i", "leave out the i")
     return Character(folded_if_asked(scanner, Range(code, code)))
 
 
@@ -279,7 +281,7 @@ def _quantified(scanner: Scanner, body: Node) -> Node:
     if count is None:
         return body
     least, most, is_interval = count
-    if widths(body) == (0, 0):
+    if widths(body) == (0, 0) or _may_be_an_anchor(body):
         scanner.refuse("a quantifier behind an anchor, a lookaround or an empty group")
     if widths(body)[0] == 0 and most != 1:
         scanner.refuse("a repeated group that can match nothing", "let each repetition match a character")
@@ -297,6 +299,13 @@ def _quantified(scanner: Scanner, body: Node) -> Node:
             return Repeat(repeat, 1, None)
         return Group(">", repeat)
     return repeat
+
+
+def _may_be_an_anchor(node: Node) -> bool:
+    """Return whether some branch of a node is only anchors and lookarounds, which Oniguruma repeats in no group."""
+    if isinstance(node, Alternatives):
+        return any(map(_may_be_an_anchor, node.branches))
+    return has_lookaround(node) and widths(node)[0] == 0
 
 
 def _count(scanner: Scanner) -> tuple[int, int | None, bool] | None:

@@ -205,6 +205,8 @@ def _read_bracket(scanner: Scanner) -> CharacterSet:
     if match is not None and match[2] in _ASCII:
         scanner.position = match.end()
         posix = _posix_set(scanner, match[2])
+        if not scanner.dialect.is_onig:
+            posix = folded_if_asked(scanner, posix)
         return negation(posix) if match[1] else posix
     if scanner.starts("[:"):
         scanner.refuse("'[:' in a set that is no POSIX class", r"write \[ or \:")

@@ -147,8 +147,11 @@ def _line_edge(scanner: Scanner, character: str) -> Node:
 # --- Groups ----------------------------------------------------------------------------------------------
 
 
-def _closed_group(scanner: Scanner) -> Node:
-    """Read a group's body and its closing parenthesis; flags set within end with it."""
+def _closed_group(scanner: Scanner, *, ends_flags: bool = False) -> Node:
+    """Read a group's body and its closing parenthesis, with which flags set inside it end.
+
+    In fancy-regex they do so in groups that begin with ``(?:`` or with flags, and outlive all others (`ends_flags`).
+    """
     flags = scanner.flags
     scanner.depth += 1
     if scanner.depth > 50:
@@ -157,6 +160,8 @@ def _closed_group(scanner: Scanner) -> Node:
     if not scanner.take(")"):
         scanner.invalid("it has a group without the closing parenthesis")
     scanner.depth -= 1
+    if scanner.flags != flags and not (ends_flags or scanner.dialect.is_onig):
+        scanner.refuse("a flag that is set in a group and outlives it", "begin the group with '(?:'")
     scanner.flags = flags
     return body
 
@@ -211,7 +216,7 @@ def _flags(scanner: Scanner) -> list[Node]:
                 scanner.refuse(f"the flag {sign}{letter}", f"only {', '.join(known)} are read")
             scanner.flags = dataclasses.replace(scanner.flags, **{known[letter]: value})
     if match[3] == ":":
-        group = _closed_group(scanner)
+        group = _closed_group(scanner, ends_flags=True)
         scanner.flags = before
         return [_quantified(scanner, group)]
     if not (match[1] or match[2]):

@@ -22,6 +22,7 @@ construct      Oniguruma (`tokenizers`)              fancy-regex (tiktoken)
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 from fastcompress.bpe.regex_properties import long_foldings
@@ -82,6 +83,7 @@ def _sequence(scanner: Scanner) -> Node:
     node = concatenated(parts)
     if scanner.dialect.is_onig:
         _check_no_long_folding(scanner, node)
+        _check_endless_dot(scanner, node)
     return node
 
 
@@ -258,6 +260,28 @@ def _check_no_long_folding(scanner: Scanner, node: Node) -> None:
             if folded in text or character in text:
                 scanner.refuse(f"{folded!r}, which is {character!r} but for case, under the flag i", "leave out the i")
         run, is_folded = "", False
+
+
+def _check_endless_dot(scanner: Scanner, node: Node) -> None:
+    """Refuse ``\\b(?m:.*)``: Oniguruma looks for it at the start of the text alone, as if the dot came first."""
+    parts = node.parts if isinstance(node, Sequence) else (node,)
+    for before, part in itertools.pairwise(parts):
+        if widths(before)[1] != 0:
+            return
+        if _begins_with_endless_dot(part):
+            scanner.refuse("an anchor or a lookaround before a (?m) dot that is repeated without a limit")
+
+
+def _begins_with_endless_dot(node: Node) -> bool:
+    if isinstance(node, Alternatives):
+        return any(map(_begins_with_endless_dot, node.branches))
+    if isinstance(node, Sequence):
+        return bool(node.parts) and _begins_with_endless_dot(node.parts[0])
+    if isinstance(node, Group):
+        return node.kind == ">" and _begins_with_endless_dot(node.body)
+    return isinstance(node, Repeat) and (
+        (node.most is None and node.body == Character(ANY)) or _begins_with_endless_dot(node.body)
+    )
 
 
 def _single_characters(node: Node) -> list[tuple[int, bool]] | None:

@@ -40,6 +40,9 @@ def to_onig(node: Node) -> str:
     return _Onig().expression(node)
 
 
+_NOT_NEWLINE = Union((Range(10, 10),), negated=True)
+
+
 class _Writer:
     start, end = r"\A", r"\z"
 
@@ -126,7 +129,14 @@ class _Python(_Writer):
             return items
         return f"[{items}{newer_ranges()}]" if name in OF_UNASSIGNED else f"[[{items}]--[{newer_ranges()}]]"
 
+    def character(self, of: CharacterSet) -> str:
+        return "." if of == _NOT_NEWLINE else super().character(of)
+
     def items(self, of: CharacterSet) -> str:
+        ranges = _ranges(Union(of.items)) if isinstance(of, Union) and of.negated else None
+        if ranges is not None:
+            # `regex` takes [[^a][^b]], which is everything, for [^ab]; from these ranges it makes no mistake.
+            return f"[{''.join(map(self.items, _complement(ranges)))}]"
         if isinstance(of, Union) and of.negated and any(map(_has_negation, of.items)):
             # `regex` takes [^\P{L}\p{L}], which is empty, for everything; a difference it gets right.
             return self.operation(Operation("--", Property("any"), Union(of.items)))
@@ -134,6 +144,27 @@ class _Python(_Writer):
 
     def operation(self, of: Operation) -> str:
         return f"[[{self.items(of.left)}]{of.operator}[{self.items(of.right)}]]"
+
+
+def _ranges(of: CharacterSet) -> list[Range] | None:
+    """Return the ranges that make up a set, or None if it has properties, operations or negations."""
+    if isinstance(of, Range):
+        return [of]
+    if isinstance(of, Folded):
+        return None if _folding_adds(of.inner) else _ranges(of.inner)
+    if not isinstance(of, Union) or of.negated:
+        return None
+    found = [_ranges(item) for item in of.items]
+    return None if None in found else [part for ranges in found for part in ranges or ()]
+
+
+def _complement(ranges: list[Range]) -> list[Range]:
+    gaps, begin = [], 0
+    for part in sorted(ranges, key=lambda part: part.first):
+        if begin < part.first:
+            gaps.append(Range(begin, part.first - 1))
+        begin = max(begin, part.last + 1)
+    return gaps + ([Range(begin, 0x10FFFF)] if begin <= 0x10FFFF else [])
 
 
 def _has_negation(of: CharacterSet) -> bool:

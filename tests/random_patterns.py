@@ -5,16 +5,78 @@ from __future__ import annotations
 import random
 
 LETTERS = "aAbsSkKiIfﬁßſK²½1_é\u0301\n\r -'!.ΣςǅİıʕΐН한😀\u200d\u0085\U000323b0\U0003d000"
-PIECES = [*LETTERS, "aa", "ab", "ss", "SS", "ff", "st", "ʼn", "\r\n", "\n\n", "  ", "\x1b", "-", "]", "^", "&&", "\u0345"]
+PIECES = [
+    *LETTERS,
+    "aa",
+    "ab",
+    "ss",
+    "SS",
+    "ff",
+    "st",
+    "ʼn",
+    "\r\n",
+    "\n\n",
+    "  ",
+    "\x1b",
+    "-",
+    "]",
+    "^",
+    "&&",
+    "\u0345",
+]
 PROPERTIES = [
     *"L N P S M Z C Lu Ll Lt Lm Lo Nd No Mn Sc Sk Zs Cc Cf Cn Han Latin Greek Alphabetic Uppercase Lowercase".split(),
-    *["White_Space", "letter", "Upper", "lower", "punct", "word", "Word", "Any", "Other_Letter", "Katakana", "^L", "Emoji"],
+    *[
+        "White_Space",
+        "letter",
+        "Upper",
+        "lower",
+        "punct",
+        "word",
+        "Word",
+        "Any",
+        "Other_Letter",
+        "Katakana",
+        "^L",
+        "Emoji",
+    ],
     *["Script=Greek", "sc=Latin", "gc=Lu", "digit", "alpha", "space", "xdigit", "decimal number"],
 ]
 POSIX = "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit ^alpha ^punct foo".split()
 ODD = [
-    *[r"\e", r"\a", r"\v", r"\f", r"\t", r"\x41", r"\xe9", r"\x{e9}", r"\u00e9", r"\u{e9}", r"\U000000e9", r"\pL", r"\PN"],
-    *[r"\K", r"\G", r"\R", r"\X", r"\N", r"\O", r"\q", r"\<", r"\>", r"\1", r"\0", r"\012", r"\k<n>", r"\-", r"\'", r"\ "],
+    *[
+        r"\e",
+        r"\a",
+        r"\v",
+        r"\f",
+        r"\t",
+        r"\x41",
+        r"\xe9",
+        r"\x{e9}",
+        r"\u00e9",
+        r"\u{e9}",
+        r"\U000000e9",
+        r"\pL",
+        r"\PN",
+    ],
+    *[
+        r"\K",
+        r"\G",
+        r"\R",
+        r"\X",
+        r"\N",
+        r"\O",
+        r"\q",
+        r"\<",
+        r"\>",
+        r"\1",
+        r"\0",
+        r"\012",
+        r"\k<n>",
+        r"\-",
+        r"\'",
+        r"\ ",
+    ],
     *["(?x)", "(?s)", "(?m)", "(?i)", "(?-i)", "(?u)", "(?a)", "(?#c)", "(?~a)", "(?<n>a)", "(?P<n>a)", "(?(1)a|b)"],
     *["{", "}", "]", "{a}", "{,", "**", "?+?", "(?", "(?i", "[]a]", "[^]a]", "[a", ")", "\\"],
 ]
@@ -97,7 +159,9 @@ class Generator:
         if kind < 0.62 and depth:
             return self.bracketed(depth - 1)
         if kind < 0.62 + self.oddity:
-            return draw.choice([r"\e", r"\b", "-", "^", "&", "~", "|", "[", r"\R", r"\pL", r"\n", r"\-", r"\]", "#", "{", "$"])
+            return draw.choice(
+                [r"\e", r"\b", "-", "^", "&", "~", "|", "[", r"\R", r"\pL", r"\n", r"\-", r"\]", "#", "{", "$"]
+            )
         return self.escaped(draw.choice(LETTERS))
 
     def escaped(self, character: str) -> str:

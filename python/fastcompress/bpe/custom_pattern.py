@@ -228,15 +228,9 @@ def _gpt2_matcher() -> Matcher:
     return Matcher(parse(GPT2_BYTE_LEVEL, ONIG))
 
 
-# `tokenizers` asks Rust's standard library which characters are numbers, and that one's Unicode version is 17.0.
+# `tokenizers` asks Rust's standard library which characters are numbers, and that one knows Unicode 17.0.
 _NUMBERS = regex_syntax.Union(
-    (
-        regex_syntax.Property("N"),
-        *itertools.starmap(
-            regex_syntax.Range,
-            [(0x11DE0, 0x11DE9), (0x1246F, 0x1246F), (0x12475, 0x1247F), (0x12550, 0x12686), (0x16FF4, 0x16FF6)],
-        ),
-    )
+    (regex_syntax.Property("N"), regex_syntax.Range(0x11DE0, 0x11DE9), regex_syntax.Range(0x16FF4, 0x16FF6))
 )
 
 

@@ -194,7 +194,7 @@ def _read_item(scanner: Scanner, level: int, is_first: bool) -> CharacterSet:
             scanner.refuse("'--' in a set", r"write \-")
         return first if not isinstance(first, int) else Range(first, first)
     scanner.position += 1
-    if scanner.peek() in ("[", "&", "~", "-"):
+    if scanner.peek() in ("[", "-") or scanner.starts("&&") or scanner.starts("~~"):
         scanner.refuse(f"a range that ends in a bare {scanner.peek()!r}", "escape it")
     last = _read_set_atom(scanner)
     if not isinstance(first, int) or not isinstance(last, int) or last < first:

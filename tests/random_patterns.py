@@ -25,7 +25,35 @@ PIECES = [
     "\u0345",
 ]
 PROPERTIES = [
-    *"L N P S M Z C Lu Ll Lt Lm Lo Nd No Mn Sc Sk Zs Cc Cf Cn Han Latin Greek Alphabetic Uppercase Lowercase".split(),
+    *[
+        "L",
+        "N",
+        "P",
+        "S",
+        "M",
+        "Z",
+        "C",
+        "Lu",
+        "Ll",
+        "Lt",
+        "Lm",
+        "Lo",
+        "Nd",
+        "No",
+        "Mn",
+        "Sc",
+        "Sk",
+        "Zs",
+        "Cc",
+        "Cf",
+        "Cn",
+        "Han",
+        "Latin",
+        "Greek",
+        "Alphabetic",
+        "Uppercase",
+        "Lowercase",
+    ],
     *[
         "White_Space",
         "letter",
@@ -42,7 +70,25 @@ PROPERTIES = [
     ],
     *["Script=Greek", "sc=Latin", "gc=Lu", "digit", "alpha", "space", "xdigit", "decimal number"],
 ]
-POSIX = "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit ^alpha ^punct foo".split()
+POSIX = [
+    "alnum",
+    "alpha",
+    "ascii",
+    "blank",
+    "cntrl",
+    "digit",
+    "graph",
+    "lower",
+    "print",
+    "punct",
+    "space",
+    "upper",
+    "word",
+    "xdigit",
+    "^alpha",
+    "^punct",
+    "foo",
+]
 ODD = [
     *[
         r"\e",

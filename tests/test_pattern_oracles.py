@@ -6,7 +6,6 @@ import collections
 import os
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import tiktoken
@@ -24,7 +23,22 @@ from tests import published_patterns
 from tests.random_patterns import Generator, random_text
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
-POSIX = "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit".split()
+POSIX = [
+    "alnum",
+    "alpha",
+    "ascii",
+    "blank",
+    "cntrl",
+    "digit",
+    "graph",
+    "lower",
+    "print",
+    "punct",
+    "space",
+    "upper",
+    "word",
+    "xdigit",
+]
 OURS = ("any", "graph", "word", "onig word", "onig word in brackets")  # names that patterns cannot give
 
 
@@ -131,7 +145,7 @@ def compared(
             if type(error).__name__ != "PanicException":
                 raise
             return "the engine gives up"
-        assert ours(text) == expected, f"{what} on {ascii(text)}"
+        assert ours(text) == expected, f"{what} on {text!a}"
     return "equal"
 
 
@@ -142,7 +156,7 @@ def try_onig(pattern: str, behavior: str, invert: bool, texts: list[str]) -> str
     except FormatError as error:
         return "refused" if "which is not supported" in str(error) else "invalid"
     reference = onig(pattern, behavior, invert)  # must not raise: what it refuses is refused here
-    return compared(lambda text: pieces_of(ours, text), reference, texts, f"{ascii(pattern)} {behavior} {invert}")
+    return compared(lambda text: pieces_of(ours, text), reference, texts, f"{pattern!a} {behavior} {invert}")
 
 
 def try_fancy(pattern: str, ranks: dict[bytes, int], texts: list[str]) -> str:
@@ -247,3 +261,31 @@ def test_case_variants_of_every_character() -> None:
     for character in cased()[::23] + "iIİıßſKkΣςσ":
         pattern = f"(?i){character}"
         assert CustomPattern.from_regex(pattern).pretokens(cased().encode())[0] == fancy(pattern)(cased())
+
+
+# --- Refused because an engine does what its manual does not say ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "pieces"),
+    [
+        (r"(?=[^\p{Lu}]).+I", "SSé\x1bI", ["SSé\x1bI"]),  # looked for at the starts of lines only
+        (r"(?m)\b.*", "&a", ["&a"]),
+        (r"(?i)s{2}", "aß", ["a", "ß"]),  # equal to two letters but for case
+    ],
+)
+def test_what_oniguruma_alone_does_is_refused(pattern: str, text: str, pieces: list[str]) -> None:
+    assert onig(pattern)(text) == pieces
+    with pytest.raises(FormatError, match="which is not supported in Oniguruma patterns"):
+        ours_as_split(pattern)
+
+
+def test_flags_that_outlive_their_group_are_refused() -> None:
+    assert fancy("(a(?s)).")("a\n") == b"a\n"
+    with pytest.raises(ConfigError, match="outlives"):
+        CustomPattern.from_regex("(a(?s)).")
+
+
+def test_faults_of_the_regex_package_are_written_around() -> None:
+    assert CustomPattern.from_regex(r"[^b]|.").split(b"ab\n") == [b"a", b"b", b"\n"]
+    assert CustomPattern.from_regex(r"[^\D\p{Nd}]").split(b"a1") == []

@@ -80,8 +80,8 @@ def resolve_pattern(pattern: str) -> str:
         close = difflib.get_close_matches(pattern.lower(), names, n=1)
         if close:
             raise ConfigError(
-                f"unknown pattern {pattern!r}; did you mean {close[0]!r}? Names are {', '.join(pretokenizer.PATTERNS)}; "
-                f"for the regex write '(?:{pattern})'"
+                f"unknown pattern {pattern!r}; did you mean {close[0]!r}? The names are "
+                f"{', '.join(pretokenizer.PATTERNS)}; for the regex write '(?:{pattern})'"
             )
     if _is_spelling(pattern):
         return CustomPattern.from_spelling(pattern).spelling
@@ -119,7 +119,7 @@ def _spellings() -> dict[tuple[str, ...], str]:
 
 
 def _without_possessive(regex: str) -> str:
-    """A known pattern's regex with greedy quantifiers for possessive ones, which in these patterns match the same."""
+    """Return a known pattern's regex with greedy quantifiers for possessive ones, which in these patterns match the same."""
     if "++" not in regex:
         return regex
     return re.sub(r"(?<=[+*?])\+|(?<=\{1,3\})\+", "", regex)
@@ -138,7 +138,7 @@ def _without_parentheses(regex: str) -> str:
 
 
 def _is_balanced(regex: str) -> bool:
-    """Whether every parenthesis that opens in a regex closes in it, and none closes that did not open."""
+    """Return whether every parenthesis that opens in a regex closes in it, and none closes that did not open."""
     depth, in_class, escaped = 0, False, False
     for character in regex:
         if escaped:

@@ -54,6 +54,8 @@ from fastcompress.bpe.regex_syntax import (
 _MAX_COUNT = 1000
 _NEWLINE = Character(Range(10, 10))
 _START, _END = Edge("start"), Edge("end")
+# No line begins behind a line break that ends the text.
+_ONIG_LINE_START = Alternatives((_START, Sequence((Group("<=", _NEWLINE), Group("!", _END)))))
 _INTERVAL = re.compile(r"\{(\d{0,6})(,?)(\d{0,6})\}")
 
 
@@ -115,6 +117,8 @@ def _escape(scanner: Scanner) -> Node:
     is_onig = scanner.dialect.is_onig
     if letter in ("A", "z", "Z", "b", "B"):
         scanner.position += 1
+        if letter in "bB" and not is_onig and scanner.starts("{"):
+            scanner.refuse(f"the escape \\{letter}{{")
         if letter == "Z":
             breaks = Repeat(_NEWLINE, 0, 1 if is_onig else None)
             return Group("=", Sequence((breaks, _END)))
@@ -140,10 +144,7 @@ def _line_edge(scanner: Scanner, character: str) -> Node:
         return _START if character == "^" else _END
     if character == "$":
         return Group("=", Alternatives((_NEWLINE, _END)))
-    after_break: Node = Group("<=", _NEWLINE)
-    if is_onig:  # no line begins behind a line break that ends the text
-        after_break = Sequence((after_break, Group("!", _END)))
-    return Alternatives((_START, after_break))
+    return _ONIG_LINE_START if is_onig else Alternatives((_START, Group("<=", _NEWLINE)))
 
 
 # --- Groups ----------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def _special_group(scanner: Scanner) -> list[Node]:
     scanner.position += 2
     for kind in ("<=", "<!", "=", "!", ">"):
         if scanner.take(kind):
-            group = Group(kind, _closed_group(scanner))  # type: ignore[arg-type]
+            group = Group(kind, _closed_group(scanner))
             if kind == ">":
                 return [_quantified(scanner, group)]
             if kind in ("<=", "<!"):
@@ -263,24 +264,27 @@ def _check_no_long_folding(scanner: Scanner, node: Node) -> None:
 
 
 def _check_endless_dot(scanner: Scanner, node: Node) -> None:
-    """Refuse ``\\b(?m:.*)``: Oniguruma looks for it at the start of the text alone, as if the dot came first."""
+    """Refuse ``\\b.*`` where Oniguruma looks for it at the starts of lines alone, as if the dot came first."""
     parts = node.parts if isinstance(node, Sequence) else (node,)
+    dots = [Character(ANY), Character(NOT_NEWLINE)]
     for before, part in itertools.pairwise(parts):
         if widths(before)[1] != 0:
             return
-        if _begins_with_endless_dot(part):
-            scanner.refuse("an anchor or a lookaround before a (?m) dot that is repeated without a limit")
+        if before in (_START, _ONIG_LINE_START):  # there a dot that stops at line breaks is looked for rightly
+            dots = dots[:1] if before == _ONIG_LINE_START else []
+        if _begins_with_endless(part, dots):
+            scanner.refuse("an anchor or a lookaround before a dot that is repeated without a limit", "write [^\\n]")
 
 
-def _begins_with_endless_dot(node: Node) -> bool:
+def _begins_with_endless(node: Node, dots: list[Character]) -> bool:
     if isinstance(node, Alternatives):
-        return any(map(_begins_with_endless_dot, node.branches))
+        return any(_begins_with_endless(branch, dots) for branch in node.branches)
     if isinstance(node, Sequence):
-        return bool(node.parts) and _begins_with_endless_dot(node.parts[0])
+        return bool(node.parts) and _begins_with_endless(node.parts[0], dots)
     if isinstance(node, Group):
-        return node.kind == ">" and _begins_with_endless_dot(node.body)
+        return node.kind == ">" and _begins_with_endless(node.body, dots)
     return isinstance(node, Repeat) and (
-        (node.most is None and node.body == Character(ANY)) or _begins_with_endless_dot(node.body)
+        (node.most is None and node.body in dots) or _begins_with_endless(node.body, dots)
     )
 
 

@@ -89,7 +89,7 @@ class Scanner:
     def refuse(self, construct: str, remedy: str = "spell it out with constructs that are") -> NoReturn:
         """Raise ConfigError for what the dialect may allow, but fastcompress does not read."""
         raise ConfigError(
-            f"the pattern {shown(self.text)} has {construct}, which is not supported in a {self.dialect.name} pattern; "
+            f"the pattern {shown(self.text)} has {construct}, which is not supported in {self.dialect.name} patterns; "
             f"{remedy}"
         )
 

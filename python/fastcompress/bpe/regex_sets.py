@@ -220,6 +220,3 @@ def _read_set_atom(scanner: Scanner) -> int | CharacterSet:
     if scanner.take("\\"):
         return read_escape(scanner, in_brackets=True)
     return checked_code_point(scanner, ord(scanner.next()))
-
-
-assert set().union(*_UNICODE.values()) <= PROPERTIES.keys()

@@ -67,10 +67,10 @@ class _Writer:
 
     def repeated(self, node: Repeat, body: str) -> str:
         short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((node.least, node.most))
-        most = "" if node.most is None else str(node.most)
-        exactly = node.least == node.most
-        suffix = "?" if node.lazy and not exactly else ""
-        return body + (short or ("{%d}" % node.least if exactly else "{%d,%s}" % (node.least, most))) + suffix
+        if node.least == node.most:
+            return f"{body}{{{node.least}}}"
+        most = "" if node.most is None else node.most
+        return body + (short or f"{{{node.least},{most}}}") + ("?" if node.lazy else "")
 
     def character(self, of: CharacterSet) -> str:
         """Write a set as an expression for one character."""

@@ -90,7 +90,7 @@ def utf8(text: str | bytes | bytearray | memoryview) -> bytes:
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text as the core reads it: surrogate pairs joined, lone surrogates (which UTF-8 cannot hold) as U+FFFD."""
+    """Return the text as the core reads it: surrogate pairs joined, lone surrogates, which UTF-8 lacks, as U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -119,7 +119,7 @@ def _spellings() -> dict[tuple[str, ...], str]:
 
 
 def _without_possessive(regex: str) -> str:
-    """Return a known pattern's regex with greedy quantifiers for possessive ones, which in these patterns match the same."""
+    """Return a known pattern's regex with greedy quantifiers for possessive ones, which match the same there."""
     if "++" not in regex:
         return regex
     return re.sub(r"(?<=[+*?])\+|(?<=\{1,3\})\+", "", regex)

@@ -24,13 +24,14 @@ _CATEGORIES = {
     "Zl": "lineseparator", "Zp": "paragraphseparator", "C": "other", "Cc": "control", "Cf": "format",
     "Cn": "unassigned", "Co": "privateuse",
 }  # fmt: skip
-_SCRIPTS = """
-    Adlam Arabic Armenian Balinese Bengali Bopomofo Braille Buginese Canadian_Aboriginal Cherokee Common
-    Coptic Cyrillic Devanagari Ethiopic Georgian Gothic Greek Gujarati Gurmukhi Han Hangul Hebrew
-    Hiragana Inherited Javanese Kannada Katakana Khmer Lao Latin Limbu Malayalam Meetei_Mayek Mongolian
-    Myanmar New_Tai_Lue Nko Ogham Ol_Chiki Oriya Runic Samaritan Sinhala Sundanese Syriac Tai_Le
-    Tai_Tham Tai_Viet Tamil Telugu Thaana Thai Tibetan Tifinagh Vai Yi
-""".split()
+_SCRIPTS = [
+    "Adlam", "Arabic", "Armenian", "Balinese", "Bengali", "Bopomofo", "Braille", "Buginese", "Canadian_Aboriginal",
+    "Cherokee", "Common", "Coptic", "Cyrillic", "Devanagari", "Ethiopic", "Georgian", "Gothic", "Greek", "Gujarati",
+    "Gurmukhi", "Han", "Hangul", "Hebrew", "Hiragana", "Inherited", "Javanese", "Kannada", "Katakana", "Khmer",
+    "Lao", "Latin", "Limbu", "Malayalam", "Meetei_Mayek", "Mongolian", "Myanmar", "New_Tai_Lue", "Nko", "Ogham",
+    "Ol_Chiki", "Oriya", "Runic", "Samaritan", "Sinhala", "Sundanese", "Syriac", "Tai_Le", "Tai_Tham", "Tai_Viet",
+    "Tamil", "Telugu", "Thaana", "Thai", "Tibetan", "Tifinagh", "Vai", "Yi",
+]  # fmt: skip
 _BINARY = ("Alphabetic", "White_Space", "Uppercase", "Lowercase")
 
 _WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"

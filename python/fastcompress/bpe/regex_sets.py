@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fastcompress.bpe.regex_engine import engine
-from fastcompress.bpe.regex_properties import PROPERTIES, long_foldings, property_named
+from fastcompress.bpe.regex_properties import long_foldings, property_named
 from fastcompress.bpe.regex_scanner import Scanner
 from fastcompress.bpe.regex_syntax import Character, CharacterSet, Folded, Operation, Property, Range, Union
 from fastcompress.bpe.regex_writer import to_python

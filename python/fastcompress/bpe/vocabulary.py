@@ -233,7 +233,7 @@ class Vocabulary:
         """
         core = self._core
         changes_text = core.nfc or core.prefix_space or not core.has_all_bytes
-        drops_text = self._custom is not None and not self._custom.keeps_text
+        drops_text = self._custom is not None and not self._custom.lossless
         return not (changes_text or drops_text or self._special.any_loses_text)
 
     @functools.cached_property

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
+from fastcompress.bpe.custom_pattern import as_regex
 from fastcompress.compat.tiktoken.unstable import completions, num_unstable_tokens
 from fastcompress.errors import ConfigError, UnknownTokenError
 
@@ -57,7 +58,7 @@ class Encoding:
         Raises ConfigError, a ValueError, for settings that make no encoding, and for a wrong explicit_n_vocab
         VocabularySizeError, an AssertionError.
         """
-        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=pat_str, special_tokens=special_tokens)
+        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=as_regex(pat_str), special_tokens=special_tokens)
         self._set(name, tokenizer, pat_str, special_tokens)
         self._mergeable_ranks = mergeable_ranks
         num_tokens = len(mergeable_ranks) + len(special_tokens)

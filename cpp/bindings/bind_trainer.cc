@@ -78,7 +78,7 @@ class PretokenCounts {
         raise_if_failed(without_gil([&] {
             std::scoped_lock lock(mutex_, other.mutex_);
             ++version_;
-            return counter_.add(*other.counter_.sorted());
+            return counter_.add(other.counter_);
         }));
     }
 

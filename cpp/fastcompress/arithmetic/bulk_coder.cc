@@ -1,11 +1,15 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
+#include "fastcompress/common/rollback.h"
+
 namespace fastcompress::arithmetic {
 
 template <class Symbol, class Row>
 void BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, unsigned precision) {
     // A symbol writes at most one word, so that room for all is made first: in pieces, since most write less.
     constexpr size_t kPiece = 1 << 16;
+    const RangeEncoder::Snapshot before = encoder_.snapshot();
+    Rollback rollback([&] { encoder_.restore(before); });
     uint64_t low = encoder_.low_;
     uint64_t range = encoder_.range_;
     for (size_t begin = 0; begin < symbols.size(); begin += kPiece) {
@@ -31,6 +35,7 @@ void BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, unsigned 
     }
     encoder_.low_ = low;
     encoder_.range_ = range;
+    rollback.release();
 }
 
 template <class Symbol>

@@ -27,6 +27,32 @@ class TokenRangeError(UnknownTokenError, OverflowError):
     """A token id that is negative or does not fit 32 bits, which no vocabulary has."""
 
 
+class SurrogateError(DataError, UnicodeEncodeError):
+    """A text that must be kept exactly has a surrogate, which UTF-8 cannot encode.
+
+    One rule for a ``str`` with surrogates (code points U+D800 to U+DFFF) holds in the whole package:
+
+    - What gives its input back (compression, LZ77, codebooks, codecs) refuses it with this error, as ``str.encode``
+      does with its own. The attributes are those of UnicodeEncodeError; ``start`` is the position.
+    - What encodes as tiktoken does (`BPE`, training for it, `pretokenizer.split`) replaces: a surrogate pair by its
+      character, a lone surrogate by U+FFFD. A single token that is looked up is not replaced: it is unknown
+      (SurrogateTokenError).
+    - What is stored in a vocabulary (special tokens, patterns) is refused with ConfigError, never replaced.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"the text has a surrogate, {self.object[self.start : self.start + 1]!a}, at position {self.start}, which "
+            "UTF-8 cannot encode; remove it, or pass bytes"
+        )
+
+
+class SurrogateTokenError(UnknownTokenError, SurrogateError):
+    """A text that was looked up as a token has a surrogate, which no token has."""
+
+    __str__ = SurrogateError.__str__
+
+
 class MissingFileError(FastcompressError, FileNotFoundError):
     """A file is not where it was looked for and could not be fetched."""
 
@@ -49,3 +75,7 @@ class DivergenceError(FastcompressError, ArithmeticError):
 
 class SelfCheckError(FastcompressError, AssertionError):
     """A model or training step fails a check that training relies on, such as seeing no future token."""
+
+
+class TextNotFileWarning(UserWarning):
+    """A text to train on is the name of an existing file; a file is given as `pathlib.Path`."""

@@ -1,5 +1,5 @@
-// Memory that runs out, at every allocation of sessions with LZ77, arithmetic coding, the context mixer, equal-info
-// codebooks and archives: everything is as it was before the call that failed. (BPE: test_allocation_bpe.cc.)
+// Memory that runs out, at every allocation of sessions with arithmetic coding, the context mixer, equal-info codebooks
+// and archives: everything is as it was before the call that failed. (Others: test_allocation_bpe.cc and _lz77.cc.)
 #include "failing_allocator.h"
 #include "fastcompress/archive/container.h"
 #include "fastcompress/arithmetic/adaptive_frequencies.h"
@@ -9,11 +9,6 @@
 #include "fastcompress/equal_info/codebook_encoder.h"
 #include "fastcompress/equal_info/codebook_trainer.h"
 #include "fastcompress/equal_info/windows.h"
-#include "fastcompress/lz77/buckets.h"
-#include "fastcompress/lz77/lzp.h"
-#include "fastcompress/lz77/parse.h"
-#include "fastcompress/lz77/parser_batch.h"
-#include "fastcompress/lz77/suffix_array.h"
 
 namespace fastcompress {
 namespace {
@@ -30,117 +25,6 @@ ByteVector copy_of(Bytes bytes) {
 }
 void append(ByteVector& to, Bytes bytes) {
     to.insert(to.end(), bytes.begin(), bytes.end());
-}
-
-// --- LZ77 ---
-
-ByteVector bytes_of_tokens(const lz77::TokenColumns& tokens) {
-    ByteVector bytes = tokens.kinds;
-    append(bytes, bytes_of_numbers(tokens.values));
-    append(bytes, bytes_of_numbers(tokens.lengths));
-    return bytes;
-}
-
-struct Parsers {
-    std::vector<lz77::IncrementalParser> all;
-    std::vector<ByteVector> observe() const {
-        std::vector<ByteVector> states;
-        for (const auto& parser : all) {
-            states.push_back(bytes_of_tokens(parser.tokens()));
-            states.push_back(bytes_of_numbers(std::vector<size_t>{parser.num_bytes(), parser.num_stable()}));
-        }
-        return states;
-    }
-};
-
-const std::vector<lz77::Params> kLzParams = {{},
-                                             {65536, 4, 258, 8, lz77::ParseRule::kLazy},
-                                             {1000, 3, 258, lz77::kUnlimited, lz77::ParseRule::kGreedy},
-                                             {lz77::kUnlimited, 9, 40, lz77::kUnlimited, lz77::ParseRule::kLazy}};
-
-void test_incremental_parser() {
-    const std::string text = wordy_text(1, 700);
-    const std::string other = wordy_text(2, 300);
-    for (const lz77::Params& params : kLzParams) {
-        const auto add = [](size_t i, Bytes bytes) {
-            return [i, bytes](Parsers& parsers) { parsers.all[i].append(bytes); };
-        };
-        Session<Parsers> session{"IncrementalParser", [&] {
-                                     Parsers parsers;
-                                     parsers.all.reserve(4);
-                                     parsers.all.emplace_back(params);
-                                     return parsers;
-                                 }, {}};
-        auto& steps = session.steps;
-        steps.push_back(add(0, as_bytes(text)));
-        for (const char& byte : other.substr(0, 20)) {
-            steps.push_back([byte](Parsers& parsers) { parsers.all[0].append(static_cast<uint8_t>(byte)); });
-        }
-        steps.push_back([](Parsers& parsers) { parsers.all.push_back(parsers.all[0]); });
-        steps.push_back([](Parsers& parsers) { parsers.all[1].truncate(parsers.all[1].num_bytes() - 77); });
-        steps.push_back(add(1, as_bytes(other)));
-        steps.push_back(add(0, as_bytes(other).subspan(300)));
-        steps.push_back([](Parsers& parsers) { parsers.all.push_back(parsers.all[1]); });
-        steps.push_back(add(2, as_bytes(text)));  // more than a fork keeps apart
-        steps.push_back([](Parsers& parsers) { parsers.all[1].truncate(500); });
-        steps.push_back(add(1, as_bytes(text).subspan(100)));
-        if (params.rule == lz77::ParseRule::kGreedy) {
-            steps.push_back([](Parsers& parsers) { parsers.all[0].push_token(lz77::Token::literal('~')); });
-            steps.push_back([](Parsers& parsers) { parsers.all[2].push_token(lz77::Token::literal('|')); });
-        }
-        steps.push_back([](Parsers& parsers) { parsers.all[0].truncate(0); });
-        steps.push_back(add(0, as_bytes(text)));
-        session.walk();
-    }
-}
-
-struct Batch {
-    lz77::ParserBatch parsers;
-    std::vector<ByteVector> observe() const {
-        std::vector<ByteVector> states;
-        for (size_t i = 0; i < parsers.size(); ++i) states.push_back(bytes_of_tokens(parsers[i].tokens()));
-        return states;
-    }
-};
-
-void test_parser_batch() {
-    const std::string text = wordy_text(3, 60);
-    Session<Batch> session{"ParserBatch", [] { return Batch{{lz77::Params{}, 3}}; }, {}};
-    const auto append_all = [&](size_t begin, size_t end, size_t num_streams) {
-        for (size_t i = begin; i < end; ++i) {
-            ByteVector bytes;
-            for (size_t k = 0; k < num_streams; ++k) bytes.push_back(static_cast<uint8_t>(text[(i + k) % text.size()]));
-            session.steps.push_back([bytes](Batch& batch) { batch.parsers.append(bytes); });
-        }
-    };
-    const auto select = [&](std::vector<size_t> sources) {
-        session.steps.push_back([sources](Batch& batch) { batch.parsers.select(sources); });
-    };
-    append_all(0, 100, 3);
-    select({2, 0, 0, 2, 2});
-    append_all(100, 140, 5);
-    select({1, 1, 4});
-    append_all(140, 160, 3);
-    session.num_dense = 200;
-    session.walk();
-}
-
-void test_one_shot_lz77() {
-    const std::string text = wordy_text(4, 2000);
-    for (const lz77::Params& params : kLzParams) {
-        walk_outcome("parse", [&] { return bytes_of_tokens(lz77::parse(as_bytes(text), params)); });
-    }
-    walk_outcome("suffix_array", [&] { return bytes_of_numbers(lz77::suffix_array(as_bytes(text))); });
-    const lz77::Params params;
-    const lz77::TokenColumns tokens = lz77::parse(as_bytes(text), params);
-    const lz77::BucketAlphabet alphabet(params);
-    const std::vector<uint32_t> ids = alphabet.encode(tokens);
-    walk_outcome("BucketAlphabet::encode", [&] { return bytes_of_numbers(alphabet.encode(tokens)); });
-    walk_outcome("BucketAlphabet::decode", [&] { return bytes_of_tokens(alphabet.decode(ids)->tokens); });
-    const lz77::LzpParams lzp;
-    const std::vector<uint32_t> lzp_ids = lz77::lzp_encode(as_bytes(text), lzp);
-    walk_outcome("lzp_encode", [&] { return bytes_of_numbers(lz77::lzp_encode(as_bytes(text), lzp)); });
-    walk_outcome("lzp_decode", [&] { return *lz77::lzp_decode(lzp_ids, lzp, text.size()); });
 }
 
 // --- Arithmetic coding ---
@@ -162,7 +46,7 @@ struct Coding {
 void test_range_encoder() {
     std::mt19937 random(5);
     std::vector<uint32_t> symbols(70000);
-    for (uint32_t& symbol : symbols) symbol = random() % 300 * (random() % 300) / 300;
+    for (uint32_t& symbol : symbols) symbol = static_cast<uint32_t>(random() % 300 * (random() % 300) / 300);
     std::vector<uint32_t> table(301);
     for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<uint32_t>((65536 - 300) * i / 300 + i);
     table.back() = 65536;
@@ -271,7 +155,7 @@ void test_codebook() {
         walk_outcome("train_codebook", [&] {
             const auto nodes = equal_info::train_codebook({&document, 1}, {9, 2, num_threads, false});
             return equal_info::Codebook::make(9, "", *nodes)->serialize();
-        }, 20);
+        }, 12);
     }
     const auto nodes = equal_info::train_codebook({&document, 1}, {9, 2, 1, true});
     const auto book = equal_info::Codebook::make(9, "", *nodes);
@@ -316,12 +200,13 @@ struct Reading {
 // What a writer or reader holds shows in all that comes out of it after the failure.
 void test_archive(archive::Method method, size_t num_threads) {
     const size_t block_bytes = archive::kMinBlockBytes;
+    const uint64_t num_dense = method == archive::Method::kLz ? 20 : 8;
     std::string text = wordy_text(8, 15000);
     text.resize(method == archive::Method::kLz ? 3 * block_bytes / 2 : block_bytes + 2000);
     const archive::WriterSettings settings{method, 1, block_bytes, std::nullopt, num_threads};
     const auto append_result = [](ByteVector& out, const ByteVector& more) { append(out, more); };
     Session<Writing> writing{
-        "ArchiveWriter", [&] { return Writing{*archive::ArchiveWriter::make(settings), ByteVector()}; }, {}, 24};
+        "ArchiveWriter", [&] { return Writing{*archive::ArchiveWriter::make(settings), ByteVector()}; }, {}, num_dense};
     // What comes out goes where there is room for it: it is the writer's own allocations that fail.
     const std::vector<size_t> cuts = {0, 10, 40000, text.size() - 100, text.size()};
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -339,7 +224,7 @@ void test_archive(archive::Method method, size_t num_threads) {
         "ArchiveReader",
         [&] { return Reading{archive::ArchiveReader(text.size(), num_threads), ByteVector()}; },
         {},
-        24};
+        num_dense};
     for (size_t begin = 0; begin < file.size();) {
         const size_t size = std::min(file.size() - begin, begin < 100 ? size_t{50} : file.size() / 3);
         const Bytes piece = Bytes(file).subspan(begin, size);
@@ -358,9 +243,6 @@ void test_archive(archive::Method method, size_t num_threads) {
 
 int main() {
     using namespace fastcompress;
-    test_incremental_parser();
-    test_parser_batch();
-    test_one_shot_lz77();
     test_range_encoder();
     test_arithmetic_decoding();
     test_context_mixer();

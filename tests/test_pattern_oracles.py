@@ -271,6 +271,7 @@ def test_case_variants_of_every_character() -> None:
     [
         (r"(?=[^\p{Lu}]).+I", "SSé\x1bI", ["SSé\x1bI"]),  # looked for at the starts of lines only
         (r"(?m).+x|\b.*", "&&a", ["&&a"]),
+        (r"[^s[^\d\D]]", "éé1", ["éé", "1"]),  # loses the é
         (r"(?i)ss", "aß", ["a", "ß"]),  # equal to two letters but for case
     ],
 )

@@ -147,28 +147,31 @@ def _check_foldable(scanner: Scanner, of: CharacterSet) -> None:
             )
 
 
-def _read_nested(scanner: Scanner, level: int = 0) -> CharacterSet:
+def _read_nested(scanner: Scanner, level: int = 0, *, is_in_negated: bool = False) -> CharacterSet:
     scanner.depth += 1
     if scanner.depth > 50:
         scanner.refuse("sets or groups nested more than 50 deep")
-    if level > 1 and scanner.dialect.is_onig:  # which forgets negations of the inner ones
-        scanner.refuse("a set within a set within a set")
     negated = scanner.take("^")
-    of = _read_items(scanner, level, is_first=True)
+    if scanner.dialect.is_onig:  # which loses characters in these
+        if level > 1:
+            scanner.refuse("a set within a set within a set")
+        if negated and is_in_negated:
+            scanner.refuse("a negated set within a negated set")
+    of = _read_items(scanner, level, negated, is_first=True)
     while not scanner.take("]"):
         operator = next((sign for sign in scanner.dialect.set_operators if scanner.take(sign)), None)
         if operator is None:
             scanner.invalid("it has a set without the closing bracket")
         if scanner.peek() in ("-", "^", "]") or scanner.starts(operator[0]):
             scanner.refuse(f"{operator + scanner.peek()!r} in a set", "escape what is meant literally")
-        of = Operation(operator, of, _read_items(scanner, level, is_first=False))
+        of = Operation(operator, of, _read_items(scanner, level, negated, is_first=False))
     scanner.depth -= 1
     if negated:
         return Union(of.items, negated=True) if isinstance(of, Union) and not of.negated else negation(of)
     return of
 
 
-def _read_items(scanner: Scanner, level: int, is_first: bool) -> CharacterSet:
+def _read_items(scanner: Scanner, level: int, negated: bool, is_first: bool) -> CharacterSet:
     """Read the items up to an operator or the closing bracket."""
     items: list[CharacterSet] = []
     while not scanner.at_end():
@@ -178,14 +181,14 @@ def _read_items(scanner: Scanner, level: int, is_first: bool) -> CharacterSet:
             break
         if scanner.starts("]") and (items or not is_first):
             break
-        items.append(_read_item(scanner, level, is_first=is_first and not items))
+        items.append(_read_item(scanner, level, negated, is_first=is_first and not items))
     read = Union(tuple(items))
     return read if scanner.dialect.is_onig else folded_if_asked(scanner, read)  # fancy-regex folds, then negates
 
 
-def _read_item(scanner: Scanner, level: int, is_first: bool) -> CharacterSet:
+def _read_item(scanner: Scanner, level: int, negated: bool, is_first: bool) -> CharacterSet:
     if scanner.starts("["):
-        return _read_bracket(scanner, level)
+        return _read_bracket(scanner, level, negated)
     if scanner.starts("-") and not is_first and scanner.peek(1) != "]":
         scanner.refuse("a bare hyphen within a set", r"write \-")
     first = _read_set_atom(scanner)
@@ -202,7 +205,7 @@ def _read_item(scanner: Scanner, level: int, is_first: bool) -> CharacterSet:
     return Range(first, last)
 
 
-def _read_bracket(scanner: Scanner, level: int) -> CharacterSet:
+def _read_bracket(scanner: Scanner, level: int, negated: bool) -> CharacterSet:
     match = re.compile(r"\[:(\^?)([a-z]+):\]").match(scanner.text, scanner.position)
     if match is not None and match[2] in _ASCII:
         scanner.position = match.end()
@@ -213,7 +216,7 @@ def _read_bracket(scanner: Scanner, level: int) -> CharacterSet:
     if scanner.starts("[:"):
         scanner.refuse("'[:' in a set that is no POSIX class", r"write \[ or \:")
     scanner.position += 1
-    return _read_nested(scanner, level + 1)
+    return _read_nested(scanner, level + 1, is_in_negated=negated)
 
 
 def _read_set_atom(scanner: Scanner) -> int | CharacterSet:

@@ -1,31 +1,26 @@
-"""Archives beside zlib, libdeflate, zstd, brotli, xz and bz2: sizes, and CPU time to compress and decompress.
+"""Compressed files beside those of other compressors, in one process on one thread.
 
-python -m pip install zstandard brotli deflate
-python benchmarks/compressors.py --out benchmarks/results/MACHINE/DATE-compressors.json [--rounds 5]
-
-One process, one thread, engines one after another in every round; times are CPU time, medians of the rounds
-(compressing slower than 2 MB/s: of one). Every output is decompressed and compared before anything is timed. All take
-and give bytes in memory. Windows are the levels' own, but for zstd -22 (2^27) and brotli (2^24).
+The engines take turns in every round; times are CPU time, medians of the rounds (of one round where compressing is
+slower than 2 MB/s). Every output is decompressed and compared before anything is timed. All engines take and give bytes
+in memory. Windows are those of the levels, except for zstd -22 (2^27) and brotli (2^24).
 """
 
 from __future__ import annotations
 
-import argparse
 import bz2
 import importlib.metadata
 import lzma
 import statistics
-import sys
 import tarfile
 import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import fastcompress as fc
-import results_file
 from fastcompress.data.sources import path_documents
+from single import Settings, cpu_seconds
 from texts import data_folder
 
 OURS = "fastcompress"
@@ -40,8 +35,8 @@ class Engine:
     decompress: Callable[[bytes, int], bytes]
 
 
-def engines() -> list[Engine]:
-    """All of them, ours last."""
+def engines(threads: int) -> list[Engine]:
+    """Return all engines, ours last."""
     import brotli
     import deflate
     import zstandard
@@ -94,8 +89,10 @@ def engines() -> list[Engine]:
         found += [
             Engine(
                 f"{OURS} {method} {level}",
-                lambda data, method=method, level=level: fc.compress(data, method=method, level=level, num_threads=1),
-                lambda blob, size: fc.decompress(blob, max_output=size, num_threads=1),
+                lambda data, method=method, level=level: fc.compress(
+                    data, method=method, level=level, num_threads=threads
+                ),
+                lambda blob, size: fc.decompress(blob, max_output=size, num_threads=threads),
             )
             for level in levels
         ]
@@ -103,7 +100,7 @@ def engines() -> list[Engine]:
 
 
 def texts() -> dict[str, bytes]:
-    """The validation texts, joined, and the eleven files of the Canterbury corpus, one after the other."""
+    """Return the validation texts, joined, and the eleven files of the Canterbury corpus, one after the other."""
     folder = data_folder()
 
     def joined(path: str) -> bytes:
@@ -121,10 +118,11 @@ def texts() -> dict[str, bytes]:
     }
 
 
-def measure(data: bytes, rounds: int) -> dict[str, dict[str, float]]:
-    """Bytes, and MB/s of raw data each way, for every engine."""
-    blobs, figures = {}, {}
-    for engine in engines():
+def measure_text(data: bytes, settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return bytes, and MB/s of raw data each way, of every engine."""
+    blobs: dict[str, bytes] = {}
+    figures: dict[str, dict[str, Any]] = {}
+    for engine in engines(settings.threads):
         begin = time.process_time()
         blob = engine.compress(data)
         seconds = time.process_time() - begin
@@ -132,64 +130,24 @@ def measure(data: bytes, rounds: int) -> dict[str, dict[str, float]]:
             raise SystemExit(f"{engine.name} does not give back what it was given")
         blobs[engine.name] = blob
         figures[engine.name] = {"bytes": len(blob), "compress": [seconds], "decompress": []}
-    for _ in range(rounds):
-        for engine in engines():
+    for _ in range(settings.rounds):
+        for engine in engines(settings.threads):
             row = figures[engine.name]
-            row["decompress"].append(results_file.cpu_seconds(lambda e=engine: e.decompress(blobs[e.name], len(data))))
-            if row["compress"][0] < len(data) / 2e6 and len(row["compress"]) < rounds:
-                row["compress"].append(results_file.cpu_seconds(lambda e=engine: e.compress(data)))
+            row["decompress"].append(cpu_seconds(lambda e=engine: e.decompress(blobs[e.name], len(data))))
+            if row["compress"][0] < len(data) / 2e6 and len(row["compress"]) < settings.rounds:
+                row["compress"].append(cpu_seconds(lambda e=engine: e.compress(data)))
     for row in figures.values():
         for way in ("compress", "decompress"):
             row[way] = len(data) / 1e6 / statistics.median(row[way])
     return figures
 
 
-def dominators(name: str, figures: dict[str, dict[str, float]]) -> list[str]:
-    """Engines of others that are at least as small and at least as fast to decompress."""
-    mine = figures[name]
-    return [
-        other
-        for other, row in figures.items()
-        if not other.startswith(OURS) and row["bytes"] <= mine["bytes"] and row["decompress"] >= mine["decompress"]
-    ]
-
-
-def table(name: str, size: int, figures: dict[str, dict[str, float]]) -> str:
-    """One text as Markdown, smallest first."""
-    least = min(figures["xz -9e"]["bytes"], figures["bz2 -9"]["bytes"])
-    lines = [
-        f"{name}, {size:,} bytes:",
-        "",
-        "| engine | bytes | of min(xz -9e, bz2 -9) | bits a byte | compress MB/s | decompress MB/s | |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for engine, row in sorted(figures.items(), key=lambda item: item[1]["bytes"]):
-        better = dominators(engine, figures)
-        note = f"behind {', '.join(better)}" if better else "on the frontier"
-        lines.append(
-            f"| {engine} | {row['bytes']:,.0f} | {row['bytes'] / least:.3f} | {8 * row['bytes'] / size:.3f} "
-            f"| {row['compress']:.3g} | {row['decompress']:.3g} | {note if engine.startswith(OURS) else ''} |"
-        )
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-    results = {}
-    for name, data in texts().items():
-        results[name] = {"bytes": len(data), "engines": measure(data, arguments.rounds)}
-        sys.stdout.write(table(name, len(data), results[name]["engines"]) + "\n\n")
-        sys.stdout.flush()
+def measure(settings: Settings) -> dict[str, Any]:
+    """Return the figures of each text; the first 100,000 bytes of each if it is to be quick."""
+    found = texts()
+    if settings.quick:
+        found = {name: data[:100_000] for name, data in found.items()}
+    with settings.condition():
+        results = {name: {"bytes": len(data), "engines": measure_text(data, settings)} for name, data in found.items()}
     versions = {name: importlib.metadata.version(name) for name in ("zstandard", "brotli", "deflate")}
-    versions |= {"zlib": zlib.ZLIB_RUNTIME_VERSION}
-    code = Path(fc.__file__).parent
-    results_file.write_single(
-        arguments.out, "compressors", code, versions=versions, rounds=arguments.rounds, texts=results
-    )
-
-
-if __name__ == "__main__":
-    main()
+    return {"versions": versions | {"zlib": zlib.ZLIB_RUNTIME_VERSION}, "texts": results}

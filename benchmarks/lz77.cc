@@ -1,13 +1,12 @@
-// LZ77 against libdeflate, and the incremental parser against the one-shot one: everything in one process, medians of
-// the rounds, outputs compared before anything is timed. `python benchmarks/lz77.py` builds it, runs it and writes the
-// table.
+// LZ77 beside libdeflate, and the incremental parser beside the one-shot one: everything in one process, medians of the
+// rounds, outputs compared before anything is timed. `python benchmarks/run.py lz77` builds it and runs it.
 //   lz77 ROUNDS FILE...    prints one JSON object
 #include <libdeflate.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -23,12 +22,18 @@ namespace {
 
 using namespace fastcompress;
 using namespace fastcompress::lz77;
-using Clock = std::chrono::steady_clock;
+
+// CPU time of this process, which has one thread: other programs on the machine do not count.
+double now() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 double seconds(const std::function<void()>& body) {
-    const auto begin = Clock::now();
+    const double begin = now();
     body();
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    return now() - begin;
 }
 
 double median(std::vector<double> values) {
@@ -163,10 +168,10 @@ void print_file(const std::string& path, int rounds) {
 
 int main(int argc, char** argv) {
     if (argc < 3) fail("usage: lz77 ROUNDS FILE...");
-    std::printf("{");
+    std::printf("{\"libdeflate\": \"%s\", \"texts\": {", LIBDEFLATE_VERSION_STRING);
     for (int i = 2; i < argc; ++i) {
         if (i > 2) std::printf(", ");
         print_file(argv[i], std::atoi(argv[1]));
     }
-    std::printf("}\n");
+    std::printf("}}\n");
 }

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import platform
 import statistics
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,7 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any] | None = None) -> Results:
-        """Reads a file or starts one. ValueError when it is of another commit or build, or of other inputs."""
+        """Read a file or start one. ValueError if it is of another commit, build, condition or of other inputs."""
         if not path.exists():
             return cls(path, header or {})
         stored = json.loads(path.read_text())
@@ -34,6 +31,8 @@ class Results:
             if [stored["commit"], stored["build"]] != [header["commit"], header["build"]]:
                 of = f"commit {stored['commit']}, build {stored['build']}"
                 raise ValueError(f"{path} is of {of}: add --fresh, or choose another --out")
+            if stored.get("neighbour", False) != header.get("neighbour", False):
+                raise ValueError(f"{path} was measured {'with' if stored.get('neighbour') else 'without'} a neighbour")
             for name, what in header["inputs"].items():
                 if stored["inputs"].setdefault(name, what) != what:
                     raise ValueError(f"{path} has another input {name}: add --fresh, or choose another --out")
@@ -123,16 +122,3 @@ def commit(folder: Path) -> str:
 
     changed = git("status", "--porcelain", "--", "cpp", "python", ":/cpp", ":/python")
     return git("rev-parse", "--short=12", "HEAD") + ("+" if changed not in ("", "unknown") else "")
-
-
-def cpu_seconds(call: Callable[[], object]) -> float:
-    """How long a call takes, in CPU time of this process."""
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
-
-
-def write_single(path: Path, suite: str, code: Path, **fields: Any) -> None:
-    """Writes the results of a suite that one process measures: what was measured, where, when, of which commit."""
-    header = {"suite": suite, "date": datetime.date.today().isoformat(), "commit": commit(code), "machine": machine()}
-    path.write_text(json.dumps({**header, **fields}, indent=1) + "\n")

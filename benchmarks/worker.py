@@ -241,12 +241,25 @@ TASKS = {
 }
 
 
+def version_of(package: str) -> str:
+    """Return the version of a distribution; this project may also run from its source tree, uninstalled."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        if package != "fastcompress":
+            raise
+        return "source tree"
+
+
 def main() -> None:
     job = json.load(sys.stdin)
     result = TASKS[job["task"]](job)
     engine = TRAINERS[job["engine"]] if job["task"] == "train" else ENGINES[job["engine"]]
-    version = importlib.metadata.version(engine.package)
-    print(RESULT + json.dumps({**(result or {}), "version": version, "load_average": os.getloadavg()[0]}), flush=True)
+    print(
+        RESULT
+        + json.dumps({**(result or {}), "version": version_of(engine.package), "load_average": os.getloadavg()[0]}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from fastcompress import _core
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "fastcompress"
 
-# A module may import from its own layer and those after it; `errors`, `_arguments` ... serve all of them.
+# A module may import from its own layer and those after it; the SHARED ones serve all of them.
 LAYERS = [
     {"cli"},
     {"study"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"_core"},
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
-SHARED = {"_arguments", "errors", "_deprecated", "_files", "__version__"}
+SHARED = {"_arguments", "errors", "_deprecated", "_files", "_locks", "__version__"}
 
 # C++: what a core may include besides itself.
 CPP_MAY_INCLUDE = {

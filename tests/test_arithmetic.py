@@ -115,6 +115,36 @@ class TestAgainstWholeNumbers:
             assert Decoder(message).decode(table, len(symbols)).tolist() == symbols
 
 
+    @pytest.mark.parametrize("num_symbols", [97, 98, 99, 400, 2000])
+    def test_words_that_are_written_stay(self, num_symbols: int) -> None:
+        """A code has at least the bits of the words written before its end, even where the number 0 would do."""
+        table = np.array([0, 52238, 65536], np.uint32)
+        code = encoded([0] * num_symbols, table)
+        num_words = math.floor(num_symbols * -math.log2(52238 / 65536) / 32)  # the interval shrinks by 2^32 for each
+        assert code == bytes(4 * num_words) == reference.encode(slots_of([0] * num_symbols, table.tolist()))
+        assert Decoder(code).decode(table, num_symbols).tolist() == [0] * num_symbols
+
+    @settings(max_examples=40)
+    @given(st.integers(1, 24), st.integers(0, 2**32), st.integers(500, 4000), st.floats(0, 1))
+    def test_long_codes(self, precision: int, seed: int, num_symbols: int, skew: float) -> None:
+        """Bytes against the oracle, and length against the bound that FORMAT.md proves."""
+        total = 1 << precision
+        table = np.array([0, min(total - 1, max(1, int(total * skew))), total], np.uint32)
+        random = np.random.default_rng(seed)
+        symbols = (random.random(num_symbols) >= table[1] / total).astype(np.int64)
+        encoder = Encoder()
+        encoder.encode(symbols, table)
+        num_bits = encoder.bits_if_closed
+        code = encoder.finish()
+        assert code == reference.encode(slots_of(symbols.tolist(), table.tolist()))
+        assert Decoder(code).decode(table, num_symbols).tolist() == symbols.tolist()
+        frequencies = np.diff(table.astype(np.float64))[symbols]
+        ideal = math.fsum(precision - np.log2(frequencies))
+        excess_per_symbol = -math.log2(1 - 2.0 ** (precision - 32))
+        assert num_bits < ideal + num_symbols * excess_per_symbol + 1 + 1e-6
+        assert 0 <= 8 * len(code) - num_bits < 8
+
+
 class TestMessages:
     def test_nothing(self) -> None:
         encoder = Encoder()

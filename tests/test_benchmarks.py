@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,10 @@ from fastcompress import BPE
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 
+import neighbour  # noqa: E402
 import table  # noqa: E402
+import table_text  # noqa: E402
+import table_tokenizers  # noqa: E402
 import texts  # noqa: E402
 import vocabularies  # noqa: E402
 from results_file import Results  # noqa: E402
@@ -165,18 +169,117 @@ def test_results_keep_every_round_and_refuse_another_commit_or_input(tmp_path: P
         Results.open(path, header() | {"inputs": {"text": "4 bytes"}})
 
 
-def test_the_table_compares_with_the_fastest_exact_peer(tmp_path: Path) -> None:
-    store = Results(tmp_path / "results.json", header())
-    for engine, cold, exact in [("fastcompress", 30.0, True), ("tokie", 90.0, False), ("tiktoken", 20.0, True)]:
+def store_of(folder: Path, rates: dict[str, tuple[float, bool]], **fields: Any) -> Results:
+    store = Results(folder, header() | fields)
+    for engine, (cold, exact) in rates.items():
         store.add((engine, *KEY[1:]), result(cold, exact))
-    readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- benchmark encode: begin -->\nSTALE\n<!-- benchmark encode: end -->\nafter\n")
-    table.insert(readme, "encode", table.render(store, every_engine=False))
-    text = readme.read_text()
+    return store
+
+
+def test_the_table_compares_with_the_fastest_exact_peer(tmp_path: Path) -> None:
+    rates = {"fastcompress": (30.0, True), "tokie": (90.0, False), "tiktoken": (20.0, True)}
+    text = table_tokenizers.render([store_of(tmp_path / "a.json", rates)], every_engine=False)
     assert "| cl100k | text | documents | 1.50 tiktoken (30) |" in text
     assert "1 cells: 1 at 1.2 times the fastest exact peer or more, 0 behind it" in text
+
+
+def test_a_page_of_several_conditions_shows_the_worst_and_each(tmp_path: Path) -> None:
+    for name, ours, beside in (("", 30.0, False), ("-neighbour", 18.0, True)):
+        path = tmp_path / "a-machine" / f"2026-11-28-encode{name}.json"
+        store_of(path, {"fastcompress": (ours, True), "tiktoken": (20.0, True)}, neighbour=beside).save()
+    store_of(tmp_path / "a-machine" / "2026-11-27-encode.json", {"fastcompress": (1.0, True)}).save()
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- benchmark encode: begin -->\nSTALE\n<!-- benchmark encode: end -->\nafter\n")
+    text = table.update(page, tmp_path)
+    assert "| cl100k | text | documents | **0.90** tiktoken (18); A 1.50, B 0.90 |" in text
+    assert "- **B**: 2026-11-28, 2 cores of a CPU" in text
+    assert "streams through 64 MB" in text
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "STALE" not in text
     with pytest.raises(ValueError, match="has no <!-- benchmark train"):
-        table.insert(readme, "train", "")
+        table.insert(text, "train", "")
+
+
+def test_ratios_leave_out_conditions_that_were_not_measured() -> None:
+    assert table_text.ratio([(1.5, "a (2)")]) == "1.50 a (2)"
+    assert table_text.ratio([(1.5, "a (2)"), None, (1.25, "b (3)")]) == "**1.25** b (3); A 1.50, C 1.25"
+    assert table_text.ratio([None]) == ""
+
+
+@pytest.mark.parametrize("page", ["README.md", "benchmarks/README.md"])
+def test_tables_are_what_the_generator_makes_of_the_committed_results(page: str) -> None:
+    path = FOLDER.parent / page
+    text = path.read_text(encoding="utf-8")
+    assert len(table.BLOCK.findall(text)) == (1 if page == "README.md" else 9)
+    assert text == table.update(path, FOLDER / "results"), "run: python benchmarks/run.py tables"
+
+
+def test_the_summary_takes_the_worst_condition_of_each_row() -> None:
+    def arithmetic(ours: float) -> dict[str, Any]:
+        coders = {name: {"encode": rate, "decode": rate} for name, rate in (("ours", ours), ("constriction", 2.0))}
+        return {"suite": "arithmetic", "machine": {"cpu": "a CPU", "cores": 2}, "cases": {"one": coders, "two": coders}}
+
+    suites: dict[str, list[Any]] = {name: [] for name in table.SUMMARIZED}
+    text = table.summary(suites | {"arithmetic": [arithmetic(4.0), arithmetic(3.0)]})
+    assert "| arithmetic coding, encode | constriction | 1.5 to 1.5 |" in text
+    assert "LZ77" not in text
+
+
+def run_single(suite: str, folder: Path, *options: str) -> dict[str, Any]:
+    out = folder / "results.json"
+    command = [sys.executable, str(FOLDER / "run.py"), suite, "--quick", "--cache", str(folder / "cache")]
+    process = subprocess.run([*command, "--out", str(out), *options], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    stored: dict[str, Any] = json.loads(out.read_text())
+    assert {"suite", "date", "machine", "commit", "command", "rounds", "versions"} <= stored.keys()
+    assert str(folder) not in stored["command"], "a recorded command names no place of this machine"
+    return stored
+
+
+def test_arithmetic_coding_is_measured_beside_constriction(tmp_path: Path) -> None:
+    pytest.importorskip("constriction")
+    cases = run_single("arithmetic", tmp_path)["cases"]
+    assert len(cases) == 3
+    for coders in cases.values():
+        assert all(figures["encode"] > 0 and figures["decode"] > 0 for figures in coders.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suite", "needs", "field"), [("codebook", "click", "codebooks"), ("compressors", "brotli", "texts")]
+)
+def test_suites_of_one_process_run(suite: str, needs: str, field: str, tmp_path: Path) -> None:
+    pytest.importorskip(needs)
+    if "FASTCOMPRESS_DATA" not in os.environ:
+        pytest.skip("the texts are in $FASTCOMPRESS_DATA")
+    stored = run_single(suite, tmp_path, "--neighbour")
+    assert stored["neighbour"] is True
+    assert stored[field]
+    assert "--neighbour" in stored["command"]
+
+
+def test_a_neighbour_runs_beside_what_is_measured_and_ends_with_it() -> None:
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
+        with pytest.raises(OSError, match="needs a core of its own"), neighbour.running(True):
+            pass
+        return
+    with neighbour.running(True):
+        assert os.sched_getaffinity(0) == cores - {max(cores)}
+        [child] = [pid for pid in children(os.getpid()) if b"neighbour.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert os.sched_getaffinity(0) == cores
+    assert not Path(f"/proc/{child}").exists()
+    with neighbour.running(False):
+        assert os.sched_getaffinity(0) == cores
+
+
+def children(process: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def test_results_with_and_without_a_neighbour_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    Results.open(path, header() | {"neighbour": True}).save()
+    with pytest.raises(ValueError, match="measured with a neighbour"):
+        Results.open(path, header())

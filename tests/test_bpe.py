@@ -53,7 +53,7 @@ def test_training_is_the_same_every_time_and_for_every_thread_count() -> None:
 
 
 def test_a_vocabulary_larger_than_the_corpus_supports() -> None:
-    with pytest.raises(DataError, match="support only 259 tokens, not 400: lower vocab_size to at most 259"):
+    with pytest.raises(DataError, match="support only 259 tokens, not 400; lower vocab_size to at most 259"):
         BPE.train("abc abc", vocab_size=400, pattern="whitespace")
     with pytest.raises(DataError, match="256"):
         BPE.train("", vocab_size=257)
@@ -268,7 +268,7 @@ def test_special_token_arguments_as_in_tiktoken(tok: BPE) -> None:
         plain.encode_batch(["the cat"], disallowed_special={"cat"})
     assert plain.encode("the cat", allowed_special={"cat"}) == plain.encode("the cat")
     for bad in ("<|end|>", [b"<|end|>"]):
-        with pytest.raises(TypeError, match="allowed_special must be a collection of str"):
+        with pytest.raises(TypeError, match="allowed_special must be 'all' or a collection of str"):
             tok.encode("x", allowed_special=bad)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="special_tokens must be a collection of str"):
             BPE.train(TEXT, vocab_size=300, special_tokens=bad)  # type: ignore[arg-type]
@@ -434,7 +434,7 @@ def test_a_small_file_cannot_ask_for_a_large_vocabulary(tmp_path: Path) -> None:
     path.write_bytes(b"YQ== 2097151\n")
     with pytest.raises(ConfigError, match="2097151"):
         BPE.from_tiktoken(path, pattern="gpt2")
-    with pytest.raises(ConfigError, match="id -1"):
+    with pytest.raises(ConfigError, match="'x'=-1 is out of range"):
         BPE.from_tiktoken(path, pattern="gpt2", special_tokens={"x": -1})
 
 
@@ -443,3 +443,19 @@ def test_rank_file_without_all_bytes(tmp_path: Path) -> None:
     write_ranks(path, [bytes([b]) for b in range(255)])
     with pytest.raises(FastcompressError, match="single byte 255"):
         BPE.from_tiktoken(path, pattern="gpt2")
+
+
+# ---------------------------------------------------------------------- the page of the format
+
+
+def test_the_format_page_has_every_named_pattern() -> None:
+    page = (Path(__file__).parent.parent / "cpp/fastcompress/bpe/FORMAT.md").read_text(encoding="utf-8")
+    for name, regex in PATTERNS.items():
+        if regex:
+            assert f"`{name}`\n\n```\n{regex}\n```\n" in page
+
+
+def test_the_ties_of_the_format_page() -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"ba": 257, b"aba": 300}
+    tok = BPE.from_ranks(ranks, pattern="none")
+    assert tok.encode("ababa") == [256, 300]

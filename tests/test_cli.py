@@ -225,7 +225,7 @@ def test_a_corpus_becomes_shards_and_comes_back(text_file, tmp_path, codec):
     assert set(result["splits"]) == {"train", "validation"}
     assert result["splits"]["train"]["documents"] == 1
     assert sum(split["bytes"] for split in result["splits"].values()) == len(TEXT.encode())
-    assert "holds splits already (train, validation)" in error_of(*command)
+    assert "already holds the splits train, validation" in error_of(*command)
     run(*command, "--overwrite")
     assert "name one with --split" in error_of("decode", out, code=2)
     parts = [run("decode", out, "--split", split).stdout_bytes for split in ("train", "validation")]
@@ -326,7 +326,7 @@ def test_a_shard_directory_is_one_corpus(text_file, tmp_path):
     shutil.rmtree(out / "validation")
     shutil.rmtree(out / "train")
     other = ["encode", "--corpus", text_file, "--codec", "char", "-o", out]
-    assert "holds splits already (test)" in error_of(*other)
+    assert "already holds the splits test" in error_of(*other)
     assert {path.name for path in out.iterdir()} == {"codec.json", "test"}
     run(*other, "--overwrite")
     assert {path.name for path in out.iterdir()} == {"codec.json", "train", "validation"}

@@ -6,6 +6,7 @@ import base64
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken
@@ -13,9 +14,11 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from fastcompress import BPE
+from fastcompress.bpe import regex_matcher
 from fastcompress.bpe.custom_pattern import CustomPattern, named_pattern, resolve_pattern
-from fastcompress.bpe.regex_dialects import fancy_regex_to_onig, from_fancy_regex, from_onig
-from fastcompress.errors import ConfigError
+from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
+from fastcompress.compat.tiktoken import Encoding
+from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.pretokenizer import PATTERNS, SPLITS, split
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -81,18 +84,18 @@ def test_splits_equal_tokenizers(regex: str, behavior: str, invert: bool) -> Non
         data, ends = ours.pretokens(text.encode())
         pieces = [data[begin:end].decode() for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False)]
         assert pieces == [piece for piece, _ in reference.pre_tokenize_str(text)], text
-        assert not ours.keeps_text or data == text.encode()
+        assert not ours.lossless or data == text.encode()
 
 
 def test_invalid_utf8_is_kept() -> None:
-    data, ends = CustomPattern.of_regex(r"\p{L}+|[^\p{L}]").pretokens(b"ab\xff\xc3cd\xf5")
+    data, ends = CustomPattern.from_regex(r"\p{L}+|[^\p{L}]").pretokens(b"ab\xff\xc3cd\xf5")
     assert data == b"ab\xff\xc3cd\xf5"
     assert ends.tolist() == [2, 3, 4, 6, 7]
 
 
 def test_characters_newer_than_our_unicode_have_no_class() -> None:
     """U+323B0 is a letter since Unicode 17; Python's `regex` knows it, the engines we equal do not."""
-    data, ends = CustomPattern.of_regex(r"\p{L}+|\P{L}").pretokens("a\U000323b0b\U000323b1".encode())
+    data, ends = CustomPattern.from_regex(r"\p{L}+|\P{L}").pretokens("a\U000323b0b\U000323b1".encode())
     assert data.decode() == "a\U000323b0b\U000323b1"
     assert ends.tolist() == [1, 5, 6, 10]
 
@@ -118,7 +121,7 @@ def test_literals_of_gpt2() -> None:
 
 def test_a_pattern_of_a_name_runs_as_the_scanner_does() -> None:
     for name in ("gpt2", "cl100k", "o200k", "llama3", "deepseek-v3", "whitespace"):
-        custom = CustomPattern.of_regex(PATTERNS[name])
+        custom = CustomPattern.from_regex(PATTERNS[name])
         for text in random_texts(200, 3):
             data, ends = custom.pretokens(text.encode())
             assert [data[b:e] for b, e in zip([0, *ends.tolist()], ends.tolist(), strict=False)] == split(text, name)
@@ -129,13 +132,13 @@ def test_a_pattern_of_a_name_runs_as_the_scanner_does() -> None:
     [
         ("gpt9", "gpt9.*cl100k"),
         ("(a", "regular expression"),
-        ("[a", "does not end"),
+        ("[a", "without the closing bracket"),
         ("a\\", "backslash"),
         ("a)", "regular expression"),
-        ("[a[b]]", "class within a class"),
-        ("[a&&b]", "class within a class"),
-        ("[[:alpha:]]", "POSIX class"),
-        ("*", "regular expression"),
+        ("[[:nothing:]]", "no POSIX class"),
+        ("*", "nothing to repeat"),
+        ("", "pattern is empty.*'none'"),
+        ("cl100k-base", "did you mean 'cl100k'"),
     ],
 )
 def test_bad_patterns(pattern: str, message: str, tmp_path: Path) -> None:
@@ -152,8 +155,45 @@ def test_without_the_regex_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_dialects() -> None:
-    assert from_fancy_regex(r"\s+$|[$]\$\z") == r"\s+\Z|[$]\$\Z"
-    assert from_onig(r"(?:ab){1,3}+|\p{N}{2}+c+") == r"(?:(?:ab){1,3})+|(?:\p{N}{2})+c+"
-    assert from_onig(r"(?m:a.)") == r"(?s:a.)"
     assert fancy_regex_to_onig(r"\p{N}{1,3}+|^[+^$]$") == r"(?>\p{N}{1,3})|\A[+^$]\z"
-    assert from_onig(r"\x{e9}[\x{3040}-\x{309f}]") == r"\U000000e9[\U00003040-\U0000309f]"
+    assert fancy_regex_to_onig(r"(?:ab){2}+\w(?s:.)") == (
+        r"(?>(?:ab){2})[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}][\x{0}-\x{10ffff}]"
+    )
+    assert fancy_regex_to_onig(r"[\p{L}--\p{Lu}]") == r"[[[\p{L}]]&&[^[\p{Lu}]]]"
+
+
+# ---------------------------------------------------------------------- names and regexes share an argument
+
+
+@pytest.mark.parametrize("regex", [".", "a-b", "the", "foo", "[{]+", '[{"]+'])
+def test_a_regex_that_looks_like_a_name(regex: str, tmp_path: Path) -> None:
+    reference = tiktoken.Encoding("x", pat_str=regex, mergeable_ranks=BYTES, special_tokens={})
+    tok = BPE.from_tiktoken(rank_file(tmp_path / "x.tiktoken", []), pattern=regex)
+    for text in ("xa-b the.foo", '{{"[', "a\nb"):
+        assert tok.encode(text) == reference.encode(text)
+
+
+def test_pat_str_is_always_a_regex() -> None:
+    """tiktoken knows no names of patterns: ``gpt2`` there is four characters."""
+    reference = tiktoken.Encoding("x", pat_str="gpt2", mergeable_ranks=BYTES, special_tokens={})
+    ours = Encoding("x", pat_str="gpt2", mergeable_ranks=BYTES, special_tokens={})
+    assert ours.encode("a gpt2!") == reference.encode("a gpt2!") == list(b"gpt2")
+    assert ours._pat_str == "gpt2"
+
+
+def test_a_pattern_that_takes_exponential_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_matcher, "_SECONDS_PER_TEXT", 0.2)
+    with pytest.raises(DataError, match="a text of 61 characters"):
+        CustomPattern.from_regex(r"(?:a|b|ab)*?(?:a|b|ab)*c|(?=(?:\w|\w\w)*!)x").pretokens(b"x" + b"ab" * 30)
+
+
+def test_a_split_that_is_refused_is_a_format_error() -> None:
+    for regex in (r"\G", r"\X", "(?x)a", r"(a)\1", "(?~a)", r"(?i)[ß]", "(", r"[a\R]"):
+        with pytest.raises(FormatError, match="Split: the pattern"):
+            CustomPattern([{"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}])
+
+
+@pytest.mark.parametrize("text", [5, None, [1], 1.5])
+def test_split_takes_texts_only(text: Any) -> None:
+    with pytest.raises(TypeError, match="must be str or bytes"):
+        split(text)

@@ -96,7 +96,7 @@ def test_an_empty_variable_turns_the_cache_off(cache: Path, monkeypatch: pytest.
     assert published_file([SOURCE]) == published_file([SOURCE])
     assert len(fake.urls) == 2
     network(monkeypatch, urllib.error.URLError("unreachable"))
-    with pytest.raises(MissingFileError, match=r"x\.tiktoken is not at hand: the cache is off.*unreachable"):
+    with pytest.raises(MissingFileError, match=r"x\.tiktoken is not available: the cache is off.*unreachable"):
         published_file([SOURCE])
 
 
@@ -172,7 +172,7 @@ def test_offline_by_order(cache: Path) -> None:
     output = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     seconds, message = output.stdout.split(" ", 1)
     assert float(seconds) < 0.5
-    assert "o200k_base.tiktoken is not at hand" in message
+    assert "o200k_base.tiktoken is not available" in message
     assert "FASTCOMPRESS_OFFLINE is set" in message
 
 

@@ -200,3 +200,13 @@ def test_what_happens_before_merging_is_not_in_a_rank_file(option: str, tmp_path
     )
     with pytest.raises(ConfigError, match="changes text before it merges"):
         tok.to_tiktoken(tmp_path / "x.tiktoken")
+
+
+def test_the_largest_number_of_unused_ids() -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    last = 256 + 262_144
+    tok = BPE.from_ranks(ranks, pattern="gpt2", special_tokens={"<x>": last})
+    assert tok.vocab_size == last + 1
+    assert BPE.from_bytes(tok.to_bytes()) == tok
+    with pytest.raises(ConfigError, match="262145 ids are unused; at most 262144 may be"):
+        BPE.from_ranks(ranks, pattern="gpt2", special_tokens={"<x>": last + 1})

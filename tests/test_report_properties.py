@@ -11,10 +11,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcompress.study.charts import linear_ticks, log_ticks, spread, tick_label
+from fastcompress.study.charts import (
+    NARROW,
+    WIDE,
+    Point,
+    Series,
+    line_chart,
+    linear_ticks,
+    log_ticks,
+    spread,
+    tick_label,
+)
 from fastcompress.study.page import render_page
 from fastcompress.study.report import validate
 
@@ -104,6 +115,42 @@ def test_any_numbers_make_a_page(data: st.DataObject) -> None:
     drawing = "".join(re.findall(r"<svg.*?</svg>", render_page(study), re.DOTALL))
     for numbers in re.findall(r' (?:d|x|y|transform)="([^"]*)"', drawing):
         assert not re.search("nan|inf|e[+-]?[0-9]", numbers), numbers
+
+
+# What has made drawings fail: zero, subnormal and enormous numbers, neighbours, round numbers and those just beside.
+ODD_NUMBERS = [
+    0.0, -0.0, 5e-324, 2.3e-308, 1e-30, 0.3, 0.5, 1.0, 1.0 + 2**-52, 999.9999999999999, 1000.0000000000001,
+    1e10, 10000000000.000002, 1e30, 1.7e308, math.inf, -math.inf, math.nan, -1.0,
+]  # fmt: skip
+PLACES = st.one_of(st.sampled_from(ODD_NUMBERS), st.floats())
+POINTS = st.builds(Point, PLACES, PLACES, st.just("tooltip"))
+SERIES = st.builds(Series, st.text(max_size=30), st.integers(0, 60), st.lists(POINTS, max_size=6).map(tuple))
+
+
+def draw(series: list[Series], log_x: bool) -> None:
+    """Draw a chart both ways; every number in it must be a plain one."""
+    for layout in (WIDE, NARROW):
+        svg = line_chart(series, layout=layout, key="k", x_title="x", y_title="y", log_x=log_x, description="d")
+        assert svg.count('<g class="series') == len(series)
+        for numbers in re.findall(r' (?:d|x|y|transform)="([^"]*)"', svg):
+            assert not re.search("nan|inf|e[+-]?[0-9]", numbers), numbers
+
+
+@settings(max_examples=400)
+@given(st.lists(SERIES, max_size=4), st.booleans())
+def test_a_chart_never_fails(series: list[Series], log_x: bool) -> None:
+    draw(series, log_x)
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+def test_a_chart_of_any_two_odd_places_never_fails(log_x: bool) -> None:
+    draw([], log_x)
+    draw([Series("empty", 0, ())], log_x)
+    for first, second in itertools.product(ODD_NUMBERS, repeat=2):
+        draw([Series("s", 0, (Point(first, 1.0, ""), Point(second, 2.0, "")))], log_x)
+        draw([Series("s", 0, (Point(1.0, first, ""), Point(2.0, second, "")))], log_x)
+    for one in ODD_NUMBERS:
+        draw([Series("s", 0, (Point(one, one, ""),))], log_x)
 
 
 finite = st.floats(0, 1e12)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import pickle
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -223,7 +226,7 @@ def test_another_codec_is_refused(directory):
 
 
 def test_an_existing_split_is_replaced_only_when_asked(directory):
-    with pytest.raises(OutputError, match=r"train: exists; .* overwrite"):
+    with pytest.raises(OutputError, match=r"train: already exists; .* overwrite=True"):
         write_shards(directory, "train", [b"new"], ByteCodec())
     assert TokenDataset.open(directory, "train").num_documents == len(DOCUMENTS)
     other = CharCodec(["e", "n", "w"])
@@ -236,11 +239,11 @@ def test_an_existing_split_is_replaced_only_when_asked(directory):
 def test_overwriting_never_deletes_other_files(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "book.txt").write_text("mine")
-    with pytest.raises(OutputError, match="something else than shards"):
+    with pytest.raises(OutputError, match="not a directory of shards only"):
         write_shards(tmp_path, "train", [b"new"], ByteCodec(), overwrite=True)
     assert (tmp_path / "train" / "book.txt").read_text() == "mine"
     (tmp_path / "test").write_text("mine too")
-    with pytest.raises(OutputError, match="something else than shards"):
+    with pytest.raises(OutputError, match="not a directory of shards only"):
         write_shards(tmp_path, "test", [b"new"], ByteCodec(), overwrite=True)
     assert (tmp_path / "test").read_text() == "mine too"
 
@@ -249,7 +252,7 @@ def test_a_corpus_is_all_that_a_directory_holds(directory):
     write_shards(directory, "test", [b"an older corpus's"], ByteCodec())
     other = CharCodec(["e", "n", "w"])
     for splits in ({"train": [b"new"], "validation": [b"we"]}, {"validation": [b"we"]}):
-        with pytest.raises(OutputError, match=r"holds splits already \(test, train\).*--overwrite"):
+        with pytest.raises(OutputError, match=r"already holds the splits test, train; .*overwrite=True"):
             write_splits(directory, splits, ByteCodec())
     assert list_splits(directory) == ["test", "train"]
     write_splits(directory, {"train": [b"new"], "validation": [b"we"]}, other, overwrite=True)
@@ -265,7 +268,7 @@ def test_a_corpus_that_cannot_be_written_whole_changes_nothing(directory):
         write_splits(directory, {"train": [b"new"], "validation": []}, ByteCodec(), overwrite=True)
     (directory / "validation").mkdir()
     (directory / "validation" / "book.txt").write_text("mine")
-    with pytest.raises(OutputError, match="something else than shards"):
+    with pytest.raises(OutputError, match="not a directory of shards only"):
         write_splits(directory, {"train": [b"new"], "validation": [b"w"]}, ByteCodec(), overwrite=True)
     assert {path: path.read_bytes() for path in shard_paths(directory)} == before
     assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train", "validation"]
@@ -302,7 +305,7 @@ def test_outputs_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"file: cannot be written"):
         write_shards(tmp_path / "file", "train", [b"a"], ByteCodec())
-    with pytest.raises(ConfigError, match=r"split name '\.\./x'"):
+    with pytest.raises(ConfigError, match=r"split is '\.\./x'; it must"):
         write_shards(tmp_path, "../x", [b"a"], ByteCodec())
     with pytest.raises(ConfigError, match="shard_tokens is 0"):
         write_shards(tmp_path, "train", [b"a"], ByteCodec(), shard_tokens=0)
@@ -362,3 +365,139 @@ def test_random_reads_do_not_grow_the_process(tmp_path):
         if begin % 16 == 0:
             peak = max(peak, resident_bytes())
     assert peak - before < 80 << 20
+
+
+# --- Several writers, and disks that fail ------------------------------------------------------------------
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from fastcompress.codec import ByteCodec
+from fastcompress.data.shards import write_shards
+from fastcompress.errors import OutputError
+
+directory, number, overwrite, meet = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "overwrite", sys.argv[4]
+
+def documents():
+    for i in range(50):
+        yield b"%d" % number * 100
+    if meet == "inside":  # all have found the place free and encoded their text before the first may finish
+        Path(sys.argv[5], str(number)).touch()
+        while len(list(Path(sys.argv[5]).iterdir())) < 4:
+            time.sleep(0.002)
+
+try:
+    write_shards(directory, "train", documents(), ByteCodec(), shard_tokens=1000, overwrite=overwrite)
+except OutputError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("mode", ["keep", "overwrite"])
+@pytest.mark.parametrize("attempt", range(4))
+def test_of_four_writers_one_stands_whole(tmp_path, mode, attempt):
+    barrier = tmp_path / "barrier"
+    barrier.mkdir()
+    directory = tmp_path / "tokens"
+    meet = "inside" if attempt < 3 else "nowhere"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, directory, str(number), mode, meet, barrier],
+            stdout=subprocess.PIPE, text=True,
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    said = [process.communicate()[0] for process in processes]
+    codes = [process.returncode for process in processes]
+    assert sorted(codes) == ([0, 3, 3, 3] if mode == "keep" else [0] * 4)
+    assert all("train: already exists; " in text for text, code in zip(said, codes, strict=True) if code == 3)
+    documents = [ByteCodec().decode(tokens) for tokens in TokenDataset.open(directory, "train").documents()]
+    winners = [number for number in range(4) if documents == [b"%d" % number * 100] * 50]
+    assert len(winners) == 1
+    assert codes[winners[0]] == 0
+    assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train"]
+
+
+def test_writers_of_different_splits_do_not_disturb_each_other(directory):
+    def documents():
+        write_shards(directory, "validation", [b"v"], ByteCodec())
+        yield b"t"
+
+    write_shards(directory, "test", documents(), ByteCodec())
+    assert list_splits(directory) == ["test", "train", "validation"]
+
+
+def test_a_split_of_another_codec_that_came_meanwhile_is_kept(tmp_path):
+    def documents():
+        write_shards(tmp_path, "validation", [b"we"], CharCodec(["e", "w"]))
+        yield b"t"
+
+    with pytest.raises(MismatchError, match="holds splits of codec char"):
+        write_shards(tmp_path, "train", documents(), ByteCodec())
+    assert list_splits(tmp_path) == ["validation"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_file_or_folder_that_came_meanwhile_is_not_replaced(tmp_path, overwrite):
+    """rename() would replace a file, and an empty folder, without a word."""
+
+    def documents():
+        (tmp_path / "train").mkdir(parents=True)
+        if overwrite:
+            (tmp_path / "train" / "book.txt").write_text("mine")
+        yield b"t"
+
+    with pytest.raises(OutputError, match=r"already exists|not a directory of shards only"):
+        write_shards(tmp_path, "train", documents(), ByteCodec(), overwrite=overwrite)
+    assert [path.name for path in (tmp_path / "train").iterdir()] == ["book.txt"] * overwrite
+
+
+def test_a_name_that_is_taken_at_the_last_moment_is_not_replaced(tmp_path):
+    for make in (lambda path: path.mkdir(), lambda path: path.write_bytes(b"")):
+        source, target = tmp_path / "source", tmp_path / "target"
+        for path in (source, target):
+            make(path)
+        with pytest.raises(FileExistsError):
+            shards._move(source, target, [])
+        assert source.exists()
+        assert target.exists()
+        for path in (source, target):
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("failing", range(6))
+def test_a_failed_rename_brings_everything_back(directory, monkeypatch, failing):
+    write_shards(directory, "test", [b"t"], ByteCodec())
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    assert len(before) > 3
+    real, calls = os.rename, iter(range(100))
+
+    def rename(source, target):
+        if next(calls) == failing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(OutputError, match=r"No space left on device\); free space there"):
+        write_splits(directory, {"train": [b"new"], "test": [b"w"]}, CharCodec(["e", "n", "w"]), overwrite=True)
+    assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_full_disk_leaves_what_was_there(directory, monkeypatch, overwrite):
+    before = {path: path.read_bytes() for path in shard_paths(directory)}
+    real = Path.open
+
+    def full(path, mode="r", *arguments, **options):
+        if path.suffix == ".shard" and mode == "xb":
+            return real(Path("/dev/full"), "wb", *arguments, **options)
+        return real(path, mode, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", full)
+    split = "train" if overwrite else "validation"
+    with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\); free space there"):
+        write_shards(directory, split, [b"x" * 100_000], ByteCodec(), overwrite=overwrite)
+    assert {path: path.read_bytes() for path in shard_paths(directory)} == before
+    assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train"]

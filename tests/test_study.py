@@ -235,7 +235,7 @@ def test_other_settings_are_refused_and_named(
 ) -> None:
     forbid_training(monkeypatch)
     before = (output / "report.json").read_bytes()
-    with pytest.raises(OutputError, match=f"{named} was .*; run it with those again, choose another --output"):
+    with pytest.raises(OutputError, match=f"{named} was .*; run it with those again, choose another output folder"):
         run_study(dataclasses.replace(study, **CHANGES[named]), output, device="cpu", progress=False)
     assert (output / "report.json").read_bytes() == before
 
@@ -335,13 +335,13 @@ def test_damaged_and_older_marks_are_refused(study: Study, output: Path) -> None
     with pytest.raises(FormatError, match=r"study\.json: cannot be read as JSON"):
         run_study(study, output, device="cpu", progress=False)
     mark.rename(mark.with_name("study.sha256"))
-    with pytest.raises(OutputError, match="holds arms of another version; choose another --output"):
+    with pytest.raises(OutputError, match="holds arms of another version; choose another output folder"):
         run_study(study, output, device="cpu", progress=False)
 
 
 def test_a_place_that_cannot_be_written_is_an_output_error(study: Study, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match=r"file: cannot be written \(.*choose another --output"):
+    with pytest.raises(OutputError, match=r"file: cannot be written \(.*choose another output folder"):
         run_study(study, tmp_path / "file", device="cpu", progress=False)
 
 

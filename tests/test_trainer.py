@@ -88,7 +88,7 @@ def test_surrogates_and_other_alphabets() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tie_break": "first"}, "tie_break='first' is unknown"),
+        ({"tie_break": "first"}, "tie_break is 'first'; it must be"),
         ({"min_frequency": 0}, "min_frequency=0"),
         ({"max_token_length": 0}, "max_token_length=0"),
         ({"initial_alphabet": b""}, "tie_break='huggingface'"),
@@ -122,14 +122,6 @@ def test_huggingface_ids() -> None:
     assert [few.token_bytes(i) for i in range(3)] == [b"a", b"b", b"ab"]
     assert few.vocab_size == 3 + 254
     assert few.decode(few.encode("zebra \u00e9")) == "zebra \u00e9"
-
-
-def test_a_special_token_that_is_learned() -> None:
-    settings: dict[str, Any] = {"vocab_size": 300, "special_tokens": ["ab"]}
-    with pytest.raises(ConfigError, match="special token is spelled like the ordinary token 'ab'"):
-        BPE.train("abab " * 9, tie_break="huggingface", **settings)
-    tok = BPE.train(TEXT + "abab " * 9, **settings)
-    assert tok.encode("ab", disallowed_special=()) != tok.encode("ab", allowed_special="all")
 
 
 def test_going_on() -> None:
@@ -175,8 +167,8 @@ def test_going_on_from_ranks(tmp_path: Path) -> None:
 def test_ranks_that_no_training_makes() -> None:
     ranks = {bytes([byte]): byte for byte in range(256)}
     for extra, message in [
-        ({b"ab": 256, b"abcd": 257, b"abc": 258}, r"makes token 257, b'abcd': .* comes to \[b'ab', b'c', b'd'\]"),
-        ({b"bc": 256, b"ab": 257, b"abcd": 258, b"cd": 259}, r"token 258, b'abcd': .*\[b'a', b'bc', b'd'\]"),
+        ({b"ab": 256, b"abcd": 257, b"abc": 258}, r"token 257, b'abcd', is not .* gives \[b'ab', b'c', b'd'\]"),
+        ({b"bc": 256, b"ab": 257, b"abcd": 258, b"cd": 259}, r"token 258, b'abcd', is not .*\[b'a', b'bc', b'd'\]"),
     ]:
         with pytest.raises(ConfigError, match=message):
             BPE.train(TEXT, vocab_size=300, continue_from=BPE.from_ranks(ranks | extra, pattern="cl100k"))

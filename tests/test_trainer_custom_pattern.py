@@ -86,7 +86,7 @@ def test_files_and_copies(tmp_path: Path) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="not a regular expression"):
         BPE.train(TEXT, vocab_size=300, pattern="(")
     with pytest.raises(ConfigError, match="the patterns differ"):
         BPE.train(BPE.count_pretokens(TEXT), vocab_size=300, pattern=LIKE_WHITESPACE)

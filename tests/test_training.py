@@ -200,13 +200,49 @@ def test_a_flop_budget_becomes_whole_steps(tmp_path: Path) -> None:
     assert not (tmp_path / "small").exists()
 
 
-def test_a_time_budget_counts_training_only(tmp_path: Path) -> None:
-    result = run(tmp_path, steps=None, seconds=0.3, eval_every=None, num_evals=3)
-    assert 0.3 <= result.seconds < 3.0
+def test_a_time_budget_is_spent(tmp_path: Path) -> None:
+    since = time.perf_counter()
+    result = run(tmp_path, steps=None, seconds=2.0, eval_every=None, num_evals=3)
+    wall = time.perf_counter() - since
+    assert 1.0 < result.seconds <= wall
     assert 3 <= len(result.curve) <= 4
+    assert 1.8 < wall < 4.0
+    assert result.tokens_per_second == pytest.approx(result.tokens / result.seconds)
     rates = [line["learning_rate"] for line in metrics(tmp_path, "train")]
     assert max(rates) == pytest.approx(1e-2)
     assert rates[-1] < max(rates)
+
+
+@pytest.mark.parametrize("num_evals", [1, 20])
+def test_a_time_budget_includes_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_evals: int) -> None:
+    """Twenty evaluations of 0.3 s would take three times the budget; three fit into a quarter of it, and the last."""
+
+    def slow(*arguments: Any, **settings: Any) -> Any:
+        time.sleep(0.3)
+        return evaluate(*arguments, **settings)
+
+    monkeypatch.setattr("fastcompress.training.run.evaluate", slow)
+    since = time.perf_counter()
+    result = run(tmp_path, steps=None, seconds=4.0, eval_every=None, num_evals=num_evals)
+    wall = time.perf_counter() - since
+    assert wall < 5.5
+    assert len(result.curve) == (2 if num_evals == 1 else 3)
+    assert result.curve[0]["step"] == 0
+    assert result.curve[-1]["step"] == result.steps
+    assert result.seconds <= 4.0 - 0.3 * (len(result.curve) - 1)  # training alone
+    assert result.tokens_per_second == pytest.approx(result.tokens / result.seconds)
+
+
+def test_a_time_budget_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, steps=None, seconds=600.0, eval_every=None, on_metrics=stop_at(9, "train", control_c))
+    spent = read_checkpoint(tmp_path / "last.safetensors").state["progress"]["wall_seconds"]
+    assert spent > 0.0
+    since = time.perf_counter()
+    result = run(tmp_path, steps=None, seconds=spent + 1.0, eval_every=None, resume=True)
+    assert 0.5 < time.perf_counter() - since < 3.0
+    assert result.new_steps > 0
+    assert run(tmp_path, steps=None, seconds=spent + 1.0, eval_every=None, resume=True).new_steps == 0
 
 
 def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,7 +436,7 @@ def test_all_is_checked_before_the_run_is_there(tmp_path: Path) -> None:
         )
     assert calls == []
     train(MODEL, CODEC, DATA, HELD_OUT, CONFIG, tmp_path, on_ready=ready, progress=False)
-    assert calls == [["codec.json", "config.json"]]
+    assert calls == [[".lock", "codec.json", "config.json"]]
 
 
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_flop_budget_is_used_but_never_exceeded(steps: int, flops_per_step: in
     budget = float(steps * flops_per_step)
     if int(budget) != steps * flops_per_step:  # not a float64: nothing to say about the last step
         return
-    horizon = Horizon.of(TrainConfig(flops=budget), flops_per_step)
+    horizon = Horizon.from_config(TrainConfig(flops=budget), flops_per_step)
     assert horizon.steps == steps
     assert horizon.progress(steps, seconds=0.0) == 1.0
     assert horizon.progress(steps - 1, seconds=0.0) < 1.0

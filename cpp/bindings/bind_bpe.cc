@@ -35,8 +35,11 @@ std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::str
     bpe::VocabularySpec spec;
     spec.order = bpe::MergeOrder::kRanks;
     set_pattern(spec, pattern);
-    spec.tokens = std::move(tokens);
     spec.added_tokens = to_special_tokens(specials);
+    for (bpe::AddedToken& token : spec.added_tokens) {  // as in tiktoken, a rank can be a special token's id as well
+        if (token.id < tokens.size() && !tokens[token.id].empty()) token.flags |= bpe::kSharesId;
+    }
+    spec.tokens = std::move(tokens);
     return make_tokenizer(without_gil([&] { return Vocabulary::make(std::move(spec)); }));
 }
 

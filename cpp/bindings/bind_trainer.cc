@@ -79,7 +79,7 @@ class PretokenCounts {
         raise_if_failed(without_gil([&] {
             std::scoped_lock lock(turn_, other.turn_);
             ++version_;
-            return counter_.add(*other.counter_.sorted());
+            return counter_.add(other.counter_);
         }));
     }
 

@@ -79,14 +79,18 @@ py::list decode_batch(const Vocabulary& vocabulary, const py::list& batch, size_
 }  // namespace
 
 TokenId to_token_id(py::handle index, std::optional<size_t> position) {
+    const auto where = [&] { return position ? " at position " + std::to_string(*position) : std::string(); };
+    if (PyBool_Check(index.ptr()) || !PyIndex_Check(index.ptr())) {
+        throw py::type_error("the token id" + where() + " is of type " + std::string(Py_TYPE(index.ptr())->tp_name) +
+                             "; it must be an integer");
+    }
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(index.ptr()));
     if (!number) throw py::error_already_set();
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     if (overflow != 0 || value < 0 || value > 0xffffffffLL) {
-        const std::string where = position ? " at position " + std::to_string(*position) : "";
         const py::object type = py::module_::import("fastcompress.errors").attr("TokenRangeError");
-        py::set_error(type, ("token id " + std::string(py::str(number)) + where + " is out of range").c_str());
+        py::set_error(type, ("token id " + std::string(py::str(number)) + where() + " is out of range").c_str());
         throw py::error_already_set();
     }
     return static_cast<TokenId>(value);

@@ -39,7 +39,8 @@ class SurrogateError(DataError, UnicodeEncodeError):
     - What gives its input back (compression, LZ77, codebooks, codecs) refuses it with this error, as ``str.encode``
       does with its own. The attributes are those of UnicodeEncodeError; ``start`` is the position.
     - What encodes as tiktoken does (`BPE`, training for it, `pretokenizer.split`) replaces: a surrogate pair by its
-      character, a lone surrogate by U+FFFD.
+      character, a lone surrogate by U+FFFD. A single token that is looked up is not replaced: it is unknown
+      (SurrogateTokenError).
     - What is stored in a vocabulary (special tokens, patterns) is refused with ConfigError, never replaced.
     """
 
@@ -48,6 +49,12 @@ class SurrogateError(DataError, UnicodeEncodeError):
             f"the text has a surrogate, {self.object[self.start : self.start + 1]!a}, at position {self.start}, which "
             "UTF-8 cannot encode; remove it, or pass bytes"
         )
+
+
+class SurrogateTokenError(UnknownTokenError, SurrogateError):
+    """A text that was looked up as a token has a surrogate, which no token has."""
+
+    __str__ = SurrogateError.__str__
 
 
 class MissingFileError(FastcompressError, FileNotFoundError):

@@ -59,7 +59,7 @@ UNICODE_VERSION: str = _core.UNICODE_VERSION
 
 
 def split_ends(text: str | bytes, pattern: str = "cl100k") -> npt.NDArray[np.uint64]:
-    """The offset in UTF-8 bytes at which each pretoken ends: uint64[n], increasing, the last one the text's length.
+    """Return the offset in UTF-8 bytes at which each pretoken ends, uint64[n]: increasing, the last the text's length.
 
     O(len(text)). Raises ConfigError for an unknown pattern. Releases the GIL.
     """
@@ -67,7 +67,7 @@ def split_ends(text: str | bytes, pattern: str = "cl100k") -> npt.NDArray[np.uin
 
 
 def split(text: str | bytes, pattern: str = "cl100k") -> list[bytes]:
-    """The pretokens of a text as UTF-8 bytes; their concatenation is the text.
+    """Return the pretokens of a text as UTF-8 bytes; their concatenation is the text.
 
     >>> split("Hello world, 2026!")
     [b'Hello', b' world', b',', b' ', b'202', b'6', b'!']
@@ -81,12 +81,16 @@ def split(text: str | bytes, pattern: str = "cl100k") -> list[bytes]:
 
 
 def utf8(text: str | bytes | bytearray | memoryview) -> bytes:
-    """The bytes of a text as the core reads it."""
-    return without_surrogates(text).encode("utf-8") if isinstance(text, str) else bytes(text)
+    """Return the bytes of a text as the core reads it. Raises TypeError for anything but a str or bytes."""
+    if isinstance(text, str):
+        return without_surrogates(text).encode("utf-8")
+    if not isinstance(text, bytes | bytearray | memoryview):
+        raise TypeError(f"text is of type {type(text).__name__}; it must be str or bytes")
+    return bytes(text)
 
 
 def without_surrogates(text: str) -> str:
-    """The text as the core reads it: surrogate pairs joined, lone surrogates (which UTF-8 cannot hold) as U+FFFD."""
+    """Return the text as the core reads it: surrogate pairs joined, lone surrogates, which UTF-8 lacks, as U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -41,7 +41,7 @@ def share(scaled: Sequence[int], precision: int) -> list[int]:
 
 
 def encode(slots: Sequence[tuple[int, int, int]]) -> bytes:
-    """The message of (cumulative, frequency, precision) triples."""
+    """The code of (cumulative, frequency, precision) triples: the words written, then as few bits as single out the end."""
     low, size, num_bits = 0, 2**64 - 1, 64  # the interval [low, low + size) in units of 2**-num_bits
     for cumulative, frequency, precision in slots:
         scale = size >> precision
@@ -51,7 +51,7 @@ def encode(slots: Sequence[tuple[int, int, int]]) -> bytes:
             low <<= 32
             size <<= 32
             num_bits += 32
-    for kept in range(num_bits - 64, num_bits + 1):  # the shortest number in the interval
+    for kept in range(num_bits - 64, num_bits + 1):  # num_bits - 64 bits are written already, and are not taken back
         unit = 2 ** (num_bits - kept)
         value = -(-low // unit)
         if value * unit < low + size:

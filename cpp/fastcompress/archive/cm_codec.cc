@@ -17,6 +17,8 @@ constexpr unsigned kLog2HistoriesOfByte = 8;
 constexpr unsigned kLog2LeastTable = 16;
 constexpr unsigned kLog2GreatestMatch = 20;
 constexpr unsigned kLog2LeastMatch = 10;
+// The mixer reserves the worst case before it encodes, so it is given a little at a time.
+constexpr size_t kPieceBytes = size_t{1} << 16;
 
 MixerParams params_of(size_t block_bytes, unsigned level) {
     const auto log2_block = static_cast<unsigned>(std::bit_width(block_bytes));
@@ -31,14 +33,20 @@ MixerParams params_of(size_t block_bytes, unsigned level) {
 std::vector<uint8_t> cm_encode(Bytes block, unsigned level) {
     arithmetic::RangeEncoder encoder;
     ContextMixer mixer(params_of(block.size(), level));
-    mixer.encode(block, encoder);
+    for (Bytes rest = block; !rest.empty();) {
+        const Bytes piece = rest.first(std::min(rest.size(), kPieceBytes));
+        mixer.encode(piece, encoder);
+        rest = rest.subspan(piece.size());
+    }
     return encoder.finish();
 }
 
 Status cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out) {
     arithmetic::RangeDecoder decoder(coded);
     ContextMixer mixer(params_of(out.size(), level));
-    return mixer.decode(decoder, out);
+    if (Status status = mixer.decode(decoder, out); !status.ok()) return status;
+    if (!decoder.is_finished_by(coded)) return malformed("its message is not the shortest, or bytes follow it");
+    return {};
 }
 
 }  // namespace fastcompress::archive

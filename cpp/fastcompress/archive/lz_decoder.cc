@@ -65,6 +65,7 @@ std::optional<Streams> split(Bytes coded) {
             if (i == coded.size() || shift > 28) return std::nullopt;
             const uint8_t byte = coded[i++];
             size |= uint64_t{byte & 0x7fu} << shift;
+            if (byte == 0 && shift > 0) return std::nullopt;  // a longer form of a smaller size
             if (byte < 0x80) break;
         }
     }
@@ -92,6 +93,13 @@ class SequenceDecoder {
     // False: a match from before the block, or more bytes than it has.
     bool decode(std::span<uint8_t> block);
     bool ok() const { return commands_.ok() && distances_.ok() && upper_.ok() && lower_.ok() && bits_.ok(); }
+    // Whether the streams are, to the last bit, what an encoder writes for the block that was decoded.
+    bool is_finished(const Streams& streams) const {
+        return commands_.is_finished_by(streams.messages[kCommands]) &&
+               distances_.is_finished_by(streams.messages[kDistances]) &&
+               upper_.is_finished_by(streams.messages[kUpper]) && lower_.is_finished_by(streams.messages[kLower]) &&
+               bits_.is_finished();
+    }
 
   private:
     uint8_t literal(uint32_t previous, int expected) {
@@ -174,6 +182,7 @@ Status lz_decode(Bytes coded, std::span<uint8_t> out) {
     const auto decoder = std::make_unique<SequenceDecoder>(*streams, out.size());
     if (!decoder->decode(out)) return malformed("a match or run leaves the block");
     if (!decoder->ok()) return malformed("its streams end too early");
+    if (!decoder->is_finished(*streams)) return malformed("bytes follow its streams, or their padding is not zero");
     return {};
 }
 

@@ -1,3 +1,4 @@
+#include <cassert>
 #include <memory>
 
 #include "fastcompress/archive/lz_codec.h"
@@ -127,6 +128,7 @@ constexpr uint32_t kFirstNice = 48;
 }  // namespace
 
 std::vector<uint8_t> lz_encode(Bytes block, unsigned level) {
+    assert(level >= 1 && level <= kMaxLzLevel);
     const Effort& effort = kEfforts[level - 1];
     std::vector<Sequence> sequences = parse_lazily(block, effort.min_length, effort.lazy_depth);
     for (unsigned left = effort.passes; left > 0; --left) {

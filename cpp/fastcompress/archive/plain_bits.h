@@ -45,6 +45,8 @@ class BitReader {
     }
     // Whether no bit was asked for that is not there.
     bool ok() const { return num_missing_ * 8 <= num_bits_; }
+    // Whether all has been read but zeros that fill up the last byte.
+    bool is_finished() const { return ok() && next_ == end_ && num_bits_ - 8 * num_missing_ < 8 && bits_ == 0; }
 
   private:
     void fill() {

@@ -108,6 +108,7 @@ std::vector<uint32_t> AdaptiveFrequencies::cumulative() const {
 }
 
 void AdaptiveFrequencies::encode(std::span<const uint32_t> symbols, RangeEncoder& encoder) {
+    encoder.reserve(symbols.size(), precision_);
     for (const uint32_t symbol : symbols) {
         const Interval part = interval(symbol);
         encoder.encode(part.cumulative, part.frequency, precision_);

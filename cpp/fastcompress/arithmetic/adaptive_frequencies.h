@@ -48,7 +48,8 @@ class AdaptiveFrequencies {
     // All intervals' ends: num_symbols() + 1 numbers, 0 first and 2^precision last. O(V).
     std::vector<uint32_t> cumulative() const;
 
-    // Codes symbols < num_symbols(), learning from each.
+    // Codes symbols < num_symbols(), learning from each. If there is no memory for the code of all of them, nothing is
+    // encoded or learned.
     void encode(std::span<const uint32_t> symbols, RangeEncoder& encoder);
     Status decode(RangeDecoder& decoder, std::span<uint32_t> symbols);
 

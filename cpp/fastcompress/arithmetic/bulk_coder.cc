@@ -1,20 +1,17 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
 #include "fastcompress/common/read_once.h"
+#include "fastcompress/common/rollback.h"
 
 namespace fastcompress::arithmetic {
 
 template <class Symbol, class Row>
 bool BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
     const RangeEncoder::Snapshot before = encoder_.snapshot();
-    try {
-        if (put(symbols, row, num_symbols, precision)) return true;
-    } catch (...) {  // no memory
-        encoder_.restore(before);
-        throw;
-    }
-    encoder_.restore(before);
-    return false;
+    Rollback rollback([&] { encoder_.restore(before); });
+    const bool is_good = put(symbols, row, num_symbols, precision);
+    if (is_good) rollback.release();
+    return is_good;
 }
 
 template <class Symbol, class Row>

@@ -2,7 +2,7 @@
 
 namespace fastcompress::arithmetic {
 
-RangeEncoder::Close RangeEncoder::close(uint64_t low, uint64_t range) {
+RangeEncoder::Close RangeEncoder::close_interval(uint64_t low, uint64_t range) {
     for (unsigned num_bits = 0;; ++num_bits) {
         const uint64_t below = num_bits == 0 ? ~uint64_t{0} : (uint64_t{1} << (64 - num_bits)) - 1;
         // The least multiple of 2^(64 - num_bits) from low on, if it is in the interval.
@@ -13,11 +13,13 @@ RangeEncoder::Close RangeEncoder::close(uint64_t low, uint64_t range) {
 
 std::vector<uint8_t> RangeEncoder::finish() {
     const Close end = close();
-    if (end.carries) carry(bytes_.data() + bytes_.size());
-    for (unsigned i = 0; i < (end.num_bits + 7) / 8; ++i) {
-        bytes_.push_back(static_cast<uint8_t>(end.value >> (56 - 8 * i)));
+    const size_t num_last = (end.num_bits + 7) / 8;
+    std::vector<uint8_t> message(bytes_.size() + num_last);
+    std::copy(bytes_.data(), bytes_.data() + bytes_.size(), message.begin());
+    if (end.carries) carry(message.data() + bytes_.size());
+    for (size_t i = 0; i < num_last; ++i) {
+        message[bytes_.size() + i] = static_cast<uint8_t>(end.value >> (56 - 8 * i));
     }
-    std::vector<uint8_t> message(bytes_.data(), bytes_.data() + bytes_.size());
     *this = RangeEncoder();
     return message;
 }
@@ -64,7 +66,7 @@ uint64_t RangeDecoder::code_bytes() const {
     for (uint64_t i = num_here + num_missing_ - 8; i < num_here + num_missing_; ++i) {
         last = last << 8 | (i < num_here ? begin_[i] : 0);
     }
-    const unsigned num_bits = RangeEncoder::close(last - code_, range_).num_bits;
+    const unsigned num_bits = RangeEncoder::close_interval(last - code_, range_).num_bits;
     return num_read_before_ + num_here + num_missing_ - 8 + (num_bits + 7) / 8;
 }
 
@@ -86,6 +88,16 @@ bool RangeDecoder::is_settled_by(uint64_t num_bits, Bytes message) const {
     const uint64_t unknown = last & (span - 1);
     // From code_ - unknown, where all of them are zeros, to that and span - 1.
     return code_ >= unknown && span <= range_ && code_ - unknown <= range_ - span;
+}
+
+bool RangeDecoder::is_finished_by(Bytes message) const {
+    if (!ok()) return false;
+    // The encoder had written all but the last eight bytes that were read, which are its low and what was added to it.
+    const uint64_t num_written = num_read_before_ + static_cast<uint64_t>(next_ - begin_) + num_missing_ - 8;
+    uint64_t last = 0;
+    for (uint64_t i = num_written; i < num_written + 8; ++i) last = last << 8 | (i < message.size() ? message[i] : 0);
+    const RangeEncoder::Close end = RangeEncoder::close_interval(last - code_, range_);
+    return message.size() == num_written + (end.num_bits + 7) / 8 && last == end.value;
 }
 
 uint32_t RangeDecoder::read_last_word() {

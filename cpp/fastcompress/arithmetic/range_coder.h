@@ -13,8 +13,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "fastcompress/common/bytes.h"
@@ -29,23 +32,37 @@ inline constexpr unsigned kBitPrecision = 16;
 
 class RangeEncoder {
   public:
-    // 1 <= frequency, cumulative + frequency <= 2^precision, 1 <= precision <= kMaxPrecision.
-    void encode(uint32_t cumulative, uint32_t frequency, unsigned precision) {
-        const uint64_t scale = range_ >> precision;
-        add(scale * cumulative);
-        range_ = scale * frequency;
-        renormalize();
+    RangeEncoder() = default;
+    // A moved-from encoder is as new.
+    RangeEncoder(RangeEncoder&& other) noexcept { *this = std::move(other); }
+    RangeEncoder& operator=(RangeEncoder&& other) noexcept {
+        low_ = std::exchange(other.low_, 0);
+        range_ = std::exchange(other.range_, ~uint64_t{0});
+        num_taken_ = std::exchange(other.num_taken_, 0);
+        bytes_ = std::move(other.bytes_);
+        return *this;
     }
-    // A bit that is one with probability p1 / 2^16, 1 <= p1 < 2^16.
+
+    // Encodes a symbol. 1 <= frequency, cumulative + frequency <= 2^precision, 1 <= precision <= kMaxPrecision. On
+    // std::bad_alloc the encoder is as before; so it is for all functions here.
+    void encode(uint32_t cumulative, uint32_t frequency, unsigned precision) {
+        assert(precision >= 1 && precision <= kMaxPrecision && frequency >= 1);
+        assert(uint64_t{cumulative} + frequency <= uint64_t{1} << precision);
+        const uint64_t scale = range_ >> precision;
+        narrow(scale * cumulative, scale * frequency);
+    }
+    // Encodes a bit that is one with probability p1 / 2^16, 1 <= p1 < 2^16.
     void encode_bit(bool bit, uint32_t p1) {
+        assert(p1 >= 1 && p1 < 1u << kBitPrecision);
         const uint64_t bound = (range_ >> kBitPrecision) * p1;
-        if (bit) {
-            range_ = bound;
-        } else {
-            add(bound);
-            range_ -= bound;
-        }
-        renormalize();
+        narrow(bit ? 0 : bound, bit ? bound : range_ - bound);
+    }
+    // Makes room for the code of `num_symbols` more symbols of this precision, which then cannot fail to be encoded. For
+    // models that learn from what they encode, and could not take that back. A symbol takes up to `precision` bits and,
+    // since the scale is rounded down by less than a part in 2^8, 0.006 bits more.
+    void reserve(size_t num_symbols, unsigned precision) {
+        if (num_symbols > kMaxReserved) throw std::bad_alloc();
+        bytes_.reserve_more(num_symbols * precision / 8 + num_symbols / 1024 + 8);
     }
 
     // How many bits the message takes if it ends here: a number of so many bits, followed by zeros without end, lies in
@@ -77,33 +94,37 @@ class RangeEncoder {
   private:
     friend class BulkEncoder;
     friend class RangeDecoder;
+    static constexpr size_t kMaxReserved = size_t{1} << 58;
 
     struct Close {
         uint64_t value;     // the number: the upper num_bits of 64, zeros below
         unsigned num_bits;  // 0 to 64
         bool carries;       // it is 2^64 more
     };
-    static Close close(uint64_t low, uint64_t range);
-    Close close() const { return close(low_, range_); }
+    // The shortest code of the interval [low, low + range).
+    static Close close_interval(uint64_t low, uint64_t range);
+    Close close() const { return close_interval(low_, range_); }
     uint64_t num_bytes() const { return num_taken_ + bytes_.size(); }
     size_t num_unsettled() const;
 
-    void add(uint64_t amount) {
-        low_ += amount;
-        if (low_ < amount) [[unlikely]]
-            carry(bytes_.data() + bytes_.size());
+    // Makes [low + offset, low + offset + range) the interval. Frequencies are at least 1 and the scale is at least 2^8,
+    // so writing one word is always enough. Room for it is made first, and whatever follows cannot fail.
+    void narrow(uint64_t offset, uint64_t range) {
+        const bool writes = range < uint64_t{1} << 32;
+        uint8_t* const end = writes ? bytes_.extend(4) : bytes_.data() + bytes_.size();
+        low_ += offset;
+        range_ = range;
+        if (low_ < offset) [[unlikely]]
+            carry(end);
+        if (writes) {
+            store_word(end, static_cast<uint32_t>(low_ >> 32));
+            range_ <<= 32;
+            low_ <<= 32;
+        }
     }
     // There is a byte to end at, since the whole number stays below 1.
     static void carry(uint8_t* end) {
         while (++*--end == 0) {
-        }
-    }
-    // Frequencies are at least 1 and the scale is at least 2^8, so one step is always enough.
-    void renormalize() {
-        if (range_ < uint64_t{1} << 32) {
-            store_word(bytes_.extend(4), static_cast<uint32_t>(low_ >> 32));
-            range_ <<= 32;
-            low_ <<= 32;
         }
     }
     static void store_word(uint8_t* out, uint32_t word) {
@@ -169,6 +190,10 @@ class RangeDecoder {
     // Whether the first num_bits bits of the message, which is given whole, are enough to know what has been decoded so
     // far: whatever follows them, the number stays in the interval.
     bool is_settled_by(uint64_t num_bits, Bytes message) const;
+
+    // Whether the message, given whole, is exactly what RangeEncoder::finish() returns after the symbols decoded so far:
+    // nothing follows it, and no shorter or other code was possible.
+    bool is_finished_by(Bytes message) const;
 
     // The length of the code that RangeEncoder::finish() would have given after the same symbols, in bytes. What follows
     // it in the message was not written by this encoder.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -49,10 +50,20 @@ class GrowingArray {
         size_ += count;
         return data_.get() + size_ - count;
     }
-    // size <= size().
-    void shrink(size_t size) { size_ = size; }
+    // Makes room for `count` more elements, so that adding them cannot fail. O(1) amortized.
+    void reserve_more(size_t count) {
+        const size_t size = size_;
+        extend(count);
+        size_ = size;
+    }
+    // Drops the last elements. size <= size().
+    void shrink(size_t size) {
+        assert(size <= size_);
+        size_ = size;
+    }
     // Grows or shrinks the memory to `capacity` >= size() elements. On std::bad_alloc the array is as before.
     void set_capacity(size_t capacity) {
+        assert(capacity >= size_);
         if (capacity > kMaxSize) throw std::bad_alloc();
         void* memory = std::realloc(static_cast<void*>(data_.get()), std::max<size_t>(1, capacity) * sizeof(T));
         if (!memory) throw std::bad_alloc();

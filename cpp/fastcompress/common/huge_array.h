@@ -26,6 +26,8 @@ class HugeArray {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64);
 
   public:
+    // Empty, without memory.
+    HugeArray() = default;
     // Filled with zero bytes. Throws std::bad_alloc.
     explicit HugeArray(size_t size) : size_(size) {
         if (size > kMaxBytes / sizeof(T)) throw std::bad_alloc();
@@ -101,7 +103,7 @@ class HugeArray {
         }
     };
     std::unique_ptr<T[], Release> data_;
-    size_t size_;
+    size_t size_ = 0;
 };
 
 }  // namespace fastcompress

@@ -62,6 +62,7 @@ class [[nodiscard]] Result {
         return std::get<T>(state_);
     }
     T* operator->() { return &**this; }
+    const T* operator->() const { return &**this; }
 
   private:
     std::variant<T, Status> state_;

@@ -1,9 +1,12 @@
 #include "fastcompress/context_mixer/context_mixer.h"
 
+#include <cassert>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "fastcompress/common/rollback.h"
 #include "fastcompress/context_mixer/model_coding.h"
 #include "fastcompress/context_mixer/model_state.h"
 
@@ -58,7 +61,9 @@ ByteModel::ByteModel(const ByteModel& other)
     std::memcpy(&histories.bucket(0), &other.histories.bucket(0), histories.num_buckets() * sizeof(HistoryBucket));
 }
 
-ContextMixer::ContextMixer(const MixerParams& params) : model_(std::make_unique<ByteModel>(params)) {}
+ContextMixer::ContextMixer(const MixerParams& params) : model_(std::make_unique<ByteModel>(params)) {
+    assert(check(params).ok());
+}
 ContextMixer::ContextMixer(const ContextMixer& other) : model_(std::make_unique<ByteModel>(*other.model_)) {}
 ContextMixer::ContextMixer(ContextMixer&& other) noexcept = default;
 ContextMixer& ContextMixer::operator=(ContextMixer&& other) noexcept = default;
@@ -75,6 +80,7 @@ uint64_t ContextMixer::num_bytes() const {
 }
 
 void ContextMixer::update(Bytes data) {
+    assert(!is_frozen());
     learn_bytes(*model_, data);
 }
 
@@ -91,6 +97,18 @@ void ContextMixer::freeze() {
 }
 
 void ContextMixer::encode(Bytes data, arithmetic::RangeEncoder& encoder) {
+    if (data.size() > SIZE_MAX / 8) throw std::bad_alloc();
+    if (is_frozen()) {
+        // The place and the coder are all that changes.
+        Place place = model_->place;
+        const arithmetic::RangeEncoder::Snapshot before = encoder.snapshot();
+        Rollback rollback([&] { encoder.restore(before); });
+        encode_bytes(*model_, place, data, encoder);
+        rollback.release();
+        model_->place = place;
+        return;
+    }
+    encoder.reserve(8 * data.size(), arithmetic::kBitPrecision);
     encode_bytes(*model_, model_->place, data, encoder);
 }
 
@@ -104,8 +122,8 @@ std::vector<uint8_t> ContextMixer::encode(Bytes data) const {
         Place place;
         encode_bytes(*model_, place, data, encoder);
     } else {
-        ContextMixer copy(*this);
-        copy.encode(data, encoder);
+        ByteModel copy(*model_);
+        encode_bytes(copy, copy.place, data, encoder);
     }
     return encoder.finish();
 }
@@ -129,12 +147,15 @@ Result<std::vector<uint8_t>> ContextMixer::decode(Bytes message, size_t num_byte
 }
 
 void ContextMixer::distribution(Bytes context, unsigned precision, std::span<uint32_t, 256> frequencies) const {
+    assert(precision >= 8 && precision <= arithmetic::kMaxPrecision);
     next_byte(*model_, place_after(*model_, context), precision, frequencies);
 }
 
 // A frozen model is only read.
 FrozenReader::FrozenReader(const ContextMixer& frozen)
-    : model_(frozen.model_.get()), place_(std::make_unique<Place>()) {}
+    : model_(frozen.model_.get()), place_(std::make_unique<Place>()) {
+    assert(frozen.is_frozen());
+}
 FrozenReader::FrozenReader(const FrozenReader& other)
     : model_(other.model_), place_(std::make_unique<Place>(*other.place_)) {}
 FrozenReader& FrozenReader::operator=(const FrozenReader& other) {

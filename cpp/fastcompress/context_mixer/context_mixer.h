@@ -34,7 +34,8 @@ class ByteModel;
 struct Place;
 
 // A copy has learned what the original has, costs O(table), and stands at the start of a document, its match model
-// empty: as one read from the file of the original. Const functions of one object may run in several threads at once.
+// empty: as one read from the file of the original. A moved-from mixer may only be assigned to or destroyed. Const
+// functions of one object may run in several threads at once.
 class ContextMixer {
   public:
     // `params` are good: check() says so.
@@ -66,7 +67,9 @@ class ContextMixer {
     // `num_bytes` bytes; a malformed message gives an error, or other bytes.
     Result<std::vector<uint8_t>> decode(Bytes message, size_t num_bytes) const;
 
-    // The same as building blocks: learning (if not frozen), into a coder that may hold more, without reset().
+    // The same as building blocks: learning (if not frozen), into a coder that may hold more, without reset(). An
+    // adaptive mixer, which could not take back what it has learned, first reserves memory for the worst case, 16 bytes
+    // of code per byte, of which little is ever touched. On std::bad_alloc mixer and coder are as before.
     void encode(Bytes data, arithmetic::RangeEncoder& encoder);
     // Writes out.size() bytes; stops with an error once decoder.ok() is false.
     Status decode(arithmetic::RangeDecoder& decoder, std::span<uint8_t> out);

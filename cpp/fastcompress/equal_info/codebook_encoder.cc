@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <optional>
 
 #include "fastcompress/common/parallel.h"
+#include "fastcompress/common/rollback.h"
 
 namespace fastcompress::equal_info {
 namespace {
@@ -154,9 +156,12 @@ size_t walk_in_lanes(const TrieTable& table, Bytes text, size_t begin, size_t en
 }  // namespace
 
 void encode(const TrieTable& table, Bytes text, size_t num_threads, std::vector<uint32_t>& ids) {
+    assert(table.num_slots() > 0);
+    Rollback rollback([&ids, size = ids.size()] { ids.resize(size); });
     const size_t num_parts = std::max<size_t>(1, std::min(num_threads, text.size() / kMinThreadBytes));
     if (num_parts == 1) {
         walk_in_lanes(table, text, 0, text.size(), ids);
+        rollback.release();
         return;
     }
     struct Part {
@@ -179,10 +184,12 @@ void encode(const TrieTable& table, Bytes text, size_t num_threads, std::vector<
     size_t position = 0;
     for (const Part& part : parts) position = join(table, text, position, {part.begin, part.ids, part.reached}, ids);
     walk(table, text, position, text.size(), ids);
+    rollback.release();
 }
 
 void encode_within(const TrieTable& table, Bytes text, std::span<const uint64_t> ends, size_t num_threads,
                    std::vector<uint32_t>& ids) {
+    assert(table.num_slots() > 0 && (ends.empty() ? text.empty() : ends.back() == text.size()));
     const size_t num_parts = std::max<size_t>(1, std::min(num_threads, text.size() / kMinThreadBytes));
     std::vector<Ids> parts(num_parts);
     const auto begin_of = [&](size_t i) { return i == 0 ? 0 : static_cast<size_t>(ends[i - 1]); };
@@ -194,6 +201,9 @@ void encode_within(const TrieTable& table, Bytes text, std::span<const uint64_t>
             while (next < end) parts[part].push_back(table.longest(next, end));
         }
     });
+    size_t size = ids.size();
+    for (const Ids& part : parts) size += part.size();
+    ids.reserve(size);
     for (const Ids& part : parts) ids.insert(ids.end(), part.begin(), part.end());
 }
 

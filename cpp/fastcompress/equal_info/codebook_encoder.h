@@ -16,8 +16,8 @@
 
 namespace fastcompress::equal_info {
 
-// Appends the nodes of the greedy parse of a text. The same for every number of threads. O(text); a thread takes a
-// share of at least 64 KiB.
+// Appends the nodes of the greedy parse of a text to `ids`; on std::bad_alloc these are as before. The result is the same
+// for every number of threads. O(text); a thread takes a share of at least 64 KiB.
 void encode(const TrieTable& table, Bytes text, size_t num_threads, std::vector<uint32_t>& ids);
 
 // The same where no token may reach across certain places: `ends` ascend strictly from above 0, and the last one is

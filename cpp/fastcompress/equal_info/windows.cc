@@ -1,6 +1,7 @@
 #include "fastcompress/equal_info/windows.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 namespace fastcompress::equal_info {
@@ -45,6 +46,8 @@ Status too_long(size_t max_bytes) {
 
 WindowCoder::WindowCoder(const context_mixer::ContextMixer& model, unsigned window_bits)
     : model_(model), window_bits_(window_bits) {
+    assert(model.is_frozen());
+    assert(window_bits >= kMinWindowBits && window_bits <= kMaxWindowBits && window_bits % 8 == 0);
     std::array<uint32_t, 256> frequencies;
     model.distribution({}, kFirstPrecision, frequencies);
     first_byte_[0] = 0;

@@ -1,9 +1,11 @@
-// Several incremental parsers that go on together, a byte each at a time: the streams of a generation.
+// Several incremental parsers that advance together, one byte at a time each: the streams of a generation.
 #pragma once
 
+#include <cassert>
 #include <span>
 #include <vector>
 
+#include "fastcompress/common/rollback.h"
 #include "fastcompress/lz77/incremental_parser.h"
 
 namespace fastcompress::lz77 {
@@ -20,19 +22,37 @@ class ParserBatch {
     size_t size() const { return parsers_.size(); }
     const IncrementalParser& operator[](size_t stream) const { return parsers_[stream]; }
     IncrementalParser& operator[](size_t stream) { return parsers_[stream]; }
-    // bytes[i] to stream i; as many as there are streams.
+    // Appends bytes[i] to stream i. There are as many bytes as streams. On std::bad_alloc all streams are as before.
     void append(std::span<const uint8_t> bytes) {
-        for (size_t i = 0; i < bytes.size(); ++i) parsers_[i].append(bytes[i]);
+        assert(bytes.size() == size());
+        size_t num_done = 0;
+        // Taking back the byte that was appended last needs no memory: it undoes changes where they were made.
+        Rollback rollback([&] {
+            for (size_t i = 0; i < num_done; ++i) parsers_[i].truncate(parsers_[i].num_bytes() - 1);
+        });
+        for (; num_done < bytes.size(); ++num_done) parsers_[num_done].append(bytes[num_done]);
+        rollback.release();
     }
-    // Stream i becomes a fork of what stream sources[i] was; there may be more or fewer of them than before. A stream
-    // that is taken once is moved, not forked.
+    // Makes stream i a fork of what stream sources[i] was. There may be more or fewer streams than before; a stream that
+    // is used once is moved, not forked. On std::bad_alloc all streams are as before.
     void select(std::span<const size_t> sources) {
         std::vector<size_t> num_uses(parsers_.size());
-        for (const size_t source : sources) ++num_uses[source];
-        std::vector<IncrementalParser> selected;
-        selected.reserve(sources.size());
         for (const size_t source : sources) {
-            selected.push_back(--num_uses[source] == 0 ? std::move(parsers_[source]) : parsers_[source]);
+            assert(source < size());
+            ++num_uses[source];
+        }
+        std::vector<IncrementalParser> selected;
+        std::vector<IncrementalParser> forks;  // for all uses of a stream but the last, in the order of `sources`
+        selected.reserve(sources.size());
+        forks.reserve(sources.size());
+        std::vector<size_t> num_left = num_uses;
+        for (const size_t source : sources) {
+            if (--num_left[source] > 0) forks.push_back(parsers_[source]);
+        }
+        // From here on nothing fails.
+        size_t next_fork = 0;
+        for (const size_t source : sources) {
+            selected.push_back(--num_uses[source] == 0 ? std::move(parsers_[source]) : std::move(forks[next_fork++]));
         }
         parsers_ = std::move(selected);
     }

@@ -168,8 +168,9 @@ void append_nfc(Bytes stretch, std::vector<Letter>& letters, std::vector<uint8_t
 bool normalize_nfc(Bytes text, std::vector<uint8_t>& out) {
     std::vector<Letter> letters;
     std::vector<uint8_t> normal;  // of one stretch
+    std::vector<uint8_t> result;  // becomes `out` when it is complete
     bool changed = false;
-    size_t copied = 0;  // of the text, to `out`
+    size_t copied = 0;  // of the text, to `result`
     for (size_t begin = 0; begin < text.size();) {
         const Stretch stretch = next_stretch(text, begin);
         begin = stretch.end;
@@ -178,15 +179,16 @@ bool normalize_nfc(Bytes text, std::vector<uint8_t>& out) {
         normal.clear();
         append_nfc(bytes, letters, normal);
         if (std::ranges::equal(normal, bytes)) continue;
-        if (!changed) out.clear();
         changed = true;
-        out.insert(out.end(), text.begin() + static_cast<std::ptrdiff_t>(copied),
+        result.insert(result.end(), text.begin() + static_cast<std::ptrdiff_t>(copied),
                    text.begin() + static_cast<std::ptrdiff_t>(stretch.begin));
-        out.insert(out.end(), normal.begin(), normal.end());
+        result.insert(result.end(), normal.begin(), normal.end());
         copied = stretch.end;
     }
-    if (changed) out.insert(out.end(), text.begin() + static_cast<std::ptrdiff_t>(copied), text.end());
-    return changed;
+    if (!changed) return false;
+    result.insert(result.end(), text.begin() + static_cast<std::ptrdiff_t>(copied), text.end());
+    out = std::move(result);
+    return true;
 }
 
 }  // namespace fastcompress::unicode

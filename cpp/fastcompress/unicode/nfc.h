@@ -13,8 +13,8 @@ namespace fastcompress::unicode {
 // A text in form C has at most so many times the bytes of the text.
 inline constexpr size_t kMaxNfcExpansion = 3;
 
-// Replaces `out` by the form C of the text and returns true, or returns false if the text is in form C as it is. Texts
-// that are, ASCII first of all, cost a scan and no memory. O(n log n) in runs of combining characters, else O(n).
+// Replaces `out` by the form C of the text and returns true, or returns false and leaves `out` alone if the text is in
+// form C already. Such texts, ASCII above all, cost a scan and no memory. O(n log n) in runs of combining characters, else O(n).
 bool normalize_nfc(Bytes text, std::vector<uint8_t>& out);
 
 }  // namespace fastcompress::unicode

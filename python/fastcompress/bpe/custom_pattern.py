@@ -7,23 +7,28 @@ a named pattern, for all callers.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress import pretokenizer
-from fastcompress._core import pretokenizer as _core
-from fastcompress.bpe.regex_dialects import fancy_regex_to_onig, from_fancy_regex, from_onig
+from fastcompress.bpe import regex_syntax
+from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
+from fastcompress.bpe.regex_matcher import Matcher, has_newer_characters
+from fastcompress.bpe.regex_parser import parse
+from fastcompress.bpe.regex_scanner import FANCY, ONIG
 from fastcompress.errors import ConfigError, FormatError
 
 Step: TypeAlias = "dict[str, Any]"
-_Pieces: TypeAlias = "Callable[[str], Iterable[str]]"
+# What becomes of a piece of text that is not empty; the second argument is whether the text has newer characters.
+_Pieces: TypeAlias = "Callable[[str, bool], Iterable[str]]"
 
 GPT2_BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The regex inside `tokenizers`' ByteLevel; its matches are those of the pattern ``gpt2``."""
@@ -44,7 +49,7 @@ _OTHER_SPELLINGS = {
 
 
 def named_pattern(regexes: Sequence[str]) -> str | None:
-    """The named pattern that cuts as these regexes do, each cutting what the one before left; None if none is known.
+    """Return the named pattern that cuts as these regexes do, each cutting what the one before left, or None.
 
     The literals known are those of `fastcompress.pretokenizer`, with possessive quantifiers or without, with
     parentheses around the whole, capturing or not, and with line breaks escaped or not.
@@ -53,19 +58,51 @@ def named_pattern(regexes: Sequence[str]) -> str | None:
 
 
 def regexes_of(name: str) -> Sequence[str]:
-    """The regexes of a named pattern, each cutting what the one before left: one for most, three for DeepSeek's."""
+    """Return a named pattern's regexes, each cutting what the one before left: one for most, three for DeepSeek's."""
     return pretokenizer.SPLITS.get(name, (pretokenizer.PATTERNS[name],))
 
 
 def resolve_pattern(pattern: str) -> str:
-    """What the core takes for a pattern's name or any regex (tiktoken's ``pat_str``).
+    """Return what the core takes for a pattern argument.
 
-    Raises ConfigError for a regex that does not compile, and for a name that there is not.
+    The name or alias of a named pattern is that pattern; the JSON of steps, as `CustomPattern.spelling` has it, is
+    those steps; everything else is a regex in tiktoken's syntax. Use `as_regex` where names have no meaning.
+
+    Raises ConfigError for a regex that is not one or has constructs that are not supported, for the empty pattern,
+    and for a misspelt name, that is a word of three or more letters, digits and hyphens close to a name.
     """
-    is_name = re.fullmatch(r"[\w.-]*", pattern) is not None
-    if is_name or pattern.startswith('[{"'):  # a name, known or not; or a spelling
+    names = [*pretokenizer.PATTERNS, *pretokenizer.ALIASES]
+    if pattern in names:
         return pattern
-    return named_pattern([pattern]) or CustomPattern.of_regex(pattern).spelling
+    if not pattern:
+        raise ConfigError("pattern is empty; it must be a regex or a name: 'none' for no splitting")
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{2,}", pattern):
+        close = difflib.get_close_matches(pattern.lower(), names, n=1)
+        if close:
+            raise ConfigError(
+                f"unknown pattern {pattern!r}; did you mean {close[0]!r}? The names are "
+                f"{', '.join(pretokenizer.PATTERNS)}; for the regex write '(?:{pattern})'"
+            )
+    if _is_spelling(pattern):
+        return CustomPattern.from_spelling(pattern).spelling
+    return named_pattern([pattern]) or CustomPattern.from_regex(pattern).spelling
+
+
+def as_regex(regex: str) -> str:
+    """Return a pattern argument that stands for a regex, even one that looks like a name: tiktoken's ``pat_str``."""
+    is_plain = re.fullmatch(r"[\w-]*", regex) is None and not _is_spelling(regex)
+    return regex if is_plain else f"(?:{regex})"
+
+
+def _is_spelling(pattern: str) -> bool:
+    """Return whether a pattern is the JSON of steps, and not a regex that happens to begin like one."""
+    if not pattern.startswith('[{"'):
+        return False
+    try:
+        steps = json.loads(pattern)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(steps, list) and all(isinstance(step, dict) and "type" in step for step in steps)
 
 
 @functools.cache
@@ -82,7 +119,7 @@ def _spellings() -> dict[tuple[str, ...], str]:
 
 
 def _without_possessive(regex: str) -> str:
-    """A known pattern's regex with greedy quantifiers for possessive ones, which in these patterns match the same."""
+    """Return a known pattern's regex with greedy quantifiers for possessive ones, which match the same there."""
     if "++" not in regex:
         return regex
     return re.sub(r"(?<=[+*?])\+|(?<=\{1,3\})\+", "", regex)
@@ -101,7 +138,7 @@ def _without_parentheses(regex: str) -> str:
 
 
 def _is_balanced(regex: str) -> bool:
-    """Whether every parenthesis that opens in a regex closes in it, and none closes that did not open."""
+    """Return whether every parenthesis that opens in a regex closes in it, and none closes that did not open."""
     depth, in_class, escaped = 0, False, False
     for character in regex:
         if escaped:
@@ -120,39 +157,44 @@ def _is_balanced(regex: str) -> bool:
 
 
 class CustomPattern:
-    """How text is cut into pretokens, as steps.
+    """The steps that cut a text into pretokens.
 
-    The steps are objects as in a ``tokenizer.json`` (Split, Digits, and a last ByteLevel), or the one step
-    ``{"type": "Regex", "pattern": ...}``: the regex's matches are the pretokens and what stands between them is
-    dropped, tiktoken's way. `spelling`, their JSON, is what the vocabulary file keeps.
+    They are objects as in a ``tokenizer.json`` (Split, Digits, and a last ByteLevel), or the one step
+    ``{"type": "Regex", "pattern": ...}``: the regex's matches are the pretokens and the text between them is dropped,
+    as tiktoken does. The vocabulary file keeps `spelling`, the steps as JSON.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        """Raises ConfigError for a regex that does not compile, or when `regex` is not installed."""
+        """Prepare the steps.
+
+        Raises:
+            ConfigError: a Regex step is not a regex or is not supported, or `regex` is not installed.
+            FormatError: the same for the regex of a Split, which came from a file.
+        """
         self.steps = list(steps)
         self.spelling = json.dumps(self.steps, separators=(",", ":"))
         self._functions = [_function_of(step) for step in self.steps]
 
     @classmethod
-    def of_regex(cls, regex: str) -> CustomPattern:
-        """tiktoken's ``pat_str``, in the syntax of Rust's ``fancy-regex``."""
+    def from_regex(cls, regex: str) -> CustomPattern:
+        """Make the pattern of tiktoken's ``pat_str``, in the syntax of Rust's fancy-regex."""
         return cls([{"type": "Regex", "pattern": regex}])
 
     @classmethod
     def from_spelling(cls, spelling: str) -> CustomPattern:
-        """The pattern that a vocabulary file keeps. Raises FormatError for words that are none."""
+        """Make the pattern that a vocabulary file keeps. Raises FormatError for anything else."""
         try:
             return cls(json.loads(spelling))
+        except (ConfigError, FormatError):
+            raise
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, ConfigError):
-                raise
             raise FormatError(
-                f"the custom pattern {spelling[:60]!r} is none that this build knows: update fastcompress"
+                f"the custom pattern {spelling[:60]!r} is not one that this version reads; update fastcompress"
             ) from error
 
     @property
-    def keeps_text(self) -> bool:
-        """The pretokens are the text, nothing dropped and nothing added."""
+    def lossless(self) -> bool:
+        """True if the pretokens are the text, with nothing dropped and nothing added."""
         return all(
             step["type"] == "Digits"
             or (step["type"] == "Split" and step["behavior"] != "Removed")
@@ -161,102 +203,92 @@ class CustomPattern:
         )
 
     def pretokens(self, text: bytes) -> tuple[bytes, npt.NDArray[np.uint64]]:
-        """The pretokens of a text, one behind the other, and the offset at which each ends: uint64[n].
+        """Return the pretokens of a text, one after the other, and the offset at which each ends, uint64[n].
 
-        Bytes that are not UTF-8 are characters of no class, as for the named patterns.
+        Bytes that are not UTF-8 are characters of no class, as for the named patterns. Raises DataError if a pattern
+        takes far too long, as some do whose parts match a text in many ways.
         """
         decoded = text.decode("utf-8", "surrogateescape")
-        stand_ins = {} if decoded.isascii() else _stand_ins(decoded)
-        pieces: Iterable[str] = [decoded.translate(stand_ins) if stand_ins else decoded]
+        has_newer = has_newer_characters(decoded)
+        pieces: Iterable[str] = [decoded]
         for function in self._functions:
-            pieces = [part for piece in pieces if piece for part in function(piece)]
-        if stand_ins:
-            back = {stand_in: character for character, stand_in in stand_ins.items()}
-            pieces = [piece.translate(back) for piece in pieces]
+            pieces = [part for piece in pieces if piece for part in function(piece, has_newer)]
         encoded = [piece.encode("utf-8", "surrogateescape") for piece in pieces if piece]
         ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.uint64, len(encoded))
         return b"".join(encoded), ends
 
     def split(self, text: bytes) -> list[bytes]:
-        """The pretokens of a text."""
+        """Return the pretokens of a text."""
         data, ends = self.pretokens(text)
         return [data[begin:end] for begin, end in itertools.pairwise([0, *ends.tolist()])]
 
 
-def _stand_ins(text: str) -> dict[int, int]:
-    """Characters of the text that `regex` knows and our Unicode version does not yet, to characters of no class.
-
-    Those are lone surrogates, which no text holds, but the ones that stand for stray bytes.
-    """
-    found = sorted(set(_newer_characters().findall(text)))
-    return dict(zip(map(ord, found), range(0xD800, 0xDC00), strict=False))
-
-
 @functools.cache
-def _newer_characters() -> re.Pattern[str]:
-    """Matches a character assigned after the Unicode version of the named patterns (that of the engines we equal)."""
-    ends = [-1, *(last for _, last in _core.ASSIGNED)]
-    begins = [*(first for first, _ in _core.ASSIGNED), 0x110000]
-    unassigned = "".join(chr(c) for end, begin in zip(ends, begins, strict=True) for c in range(end + 1, begin))
-    newer = "".join(compile_regex(r"\P{Cn}").findall(unassigned))
-    return re.compile(f"[{newer}]" if newer else r"(?!)")
+def _gpt2_matcher() -> Matcher:
+    return Matcher(parse(GPT2_BYTE_LEVEL, ONIG))
 
 
-def compile_regex(regex: str) -> Any:
-    """The regex, in Python's syntax, compiled by the `regex` package."""
-    try:
-        import regex as engine
-    except ModuleNotFoundError:
-        raise ConfigError(
-            "a pattern without a name needs the regex package: pip install regex, or use a named pattern "
-            f"({', '.join(pretokenizer.PATTERNS)})"
-        ) from None
-    try:
-        return engine.compile(regex, engine.VERSION0)
-    except (engine.error, ValueError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"the pattern {regex[:200]!r} is no regular expression: {error}") from None
+# `tokenizers` asks Rust's standard library which characters are numbers, and that one knows Unicode 17.0.
+_NUMBERS = regex_syntax.Union(
+    (regex_syntax.Property("N"), regex_syntax.Range(0x11DE0, 0x11DE9), regex_syntax.Range(0x16FF4, 0x16FF6))
+)
 
 
 def _function_of(step: Step) -> _Pieces:
-    """What a step makes of one piece of text, which is not empty."""
+    """Return the function that performs a step on a piece of text."""
     kind = step["type"]
     if kind == "Regex":
-        find = compile_regex(from_fancy_regex(step["pattern"])).finditer
-        return lambda text: (match.group() for match in find(text))
+        return functools.partial(_matches, Matcher(parse(step["pattern"], FANCY)))
     if kind == "Split":
-        [(form, pattern)] = step["pattern"].items()
-        compiled = compile_regex(from_onig(pattern)) if form == "Regex" else compile_regex(re.escape(pattern))
-        return functools.partial(_split, compiled, step["behavior"], step["invert"])
+        return functools.partial(_split, _split_matcher(step["pattern"]), step["behavior"], step["invert"])
     if kind == "Digits":
         behavior = "Isolated" if step["individual_digits"] else "Contiguous"
-        return functools.partial(_split, compile_regex(r"\p{N}"), behavior, False)
+        return functools.partial(_split, Matcher(regex_syntax.Character(_NUMBERS)), behavior, False)
     if kind == "ByteLevel":
-        find = compile_regex(GPT2_BYTE_LEVEL).findall if step["use_regex"] else lambda text: [text]
-        if step["add_prefix_space"]:
-            return lambda text: find(text if text.startswith(" ") else " " + text)
-        pieces: _Pieces = find
-        return pieces
+        return functools.partial(_byte_level, step["add_prefix_space"], step["use_regex"])
     raise KeyError(kind)
 
 
-def _stretches(compiled: Any, text: str) -> Iterator[tuple[int, int, bool]]:
-    """(begin, end, is a match) of the matches and what stands between them, in order, covering the text."""
+def _split_matcher(pattern: dict[str, str]) -> Matcher:
+    [(form, text)] = pattern.items()
+    if form == "String":
+        characters = [regex_syntax.Character(regex_syntax.Range(code, code)) for code in map(ord, text)]
+        return Matcher(regex_syntax.Sequence(tuple(characters)))
+    try:
+        tree = parse(text, ONIG)
+    except ConfigError as error:
+        raise FormatError(f"Split: {error}") from None
+    return Matcher(tree)
+
+
+def _matches(matcher: Matcher, text: str, has_newer: bool) -> Iterable[str]:
+    return [text[begin:end] for begin, end in matcher.spans(text, has_newer=has_newer)]
+
+
+def _byte_level(adds_prefix_space: bool, uses_regex: bool, text: str, has_newer: bool) -> Iterable[str]:
+    if adds_prefix_space and not text.startswith(" "):
+        text = " " + text
+    return _matches(_gpt2_matcher(), text, has_newer) if uses_regex else [text]
+
+
+def _stretches(spans: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int, bool]]:
+    """Return (begin, end, it is a match) of the matches and of the text between them, in order."""
+    stretches: list[tuple[int, int, bool]] = []
     done = 0
-    for match in compiled.finditer(text):
-        begin, end = match.span()
-        if begin == end == done:
-            continue  # an empty match right behind the last one
+    for begin, end in spans:
         if done < begin:
-            yield done, begin, False
-        yield begin, end, True
+            stretches.append((done, begin, False))
+        stretches.append((begin, end, True))
         done = end
-    if done < len(text):
-        yield done, len(text), False
+    if done < length:
+        stretches.append((done, length, False))
+    return stretches
 
 
-def _split(compiled: Any, behavior: str, invert: bool, text: str) -> Iterable[str]:
-    """A Split of `tokenizers`: what becomes of the matches (with invert, of what stands between them)."""
-    stretches = [(begin, end, is_match != invert) for begin, end, is_match in _stretches(compiled, text)]
+def _split(matcher: Matcher, behavior: str, invert: bool, text: str, has_newer: bool) -> Iterable[str]:
+    """Cut a text as a Split of `tokenizers` does: the behaviour is for the matches, with invert for what is between."""
+    found = _stretches(matcher.spans(text, has_newer=has_newer), len(text))
+    stretches = [(begin, end, is_match != invert) for begin, end, is_match in found]
     if behavior == "Isolated":
         return [text[begin:end] for begin, end, _ in stretches]
     if behavior == "Removed":
@@ -272,7 +304,7 @@ def _split(compiled: Any, behavior: str, invert: bool, text: str) -> Iterable[st
 
 
 def _joined(stretches: Iterable[tuple[int, int, bool]], joins: Callable[[bool, bool], bool]) -> list[tuple[int, int]]:
-    """Stretches, each joined to the one before it where joins(it is a match, that one is a match)."""
+    """Join each stretch to the one before it where joins(it is a match, that one is a match)."""
     joined: list[tuple[int, int]] = []
     before = False
     for begin, end, is_match in stretches:

@@ -1,19 +1,26 @@
-"""How a tokenizer encodes: by the core alone where its pattern has a name, else pretoken by pretoken.
+"""Encoding of texts: by the core alone if the pattern has a name, else pretoken by pretoken.
 
-`core` is the vocabulary, `custom` its pattern where that has no name, `allowed` the special tokens that are not
-ordinary text, as `SpecialTokens.check` says them.
+`core` is the vocabulary, `custom` its pattern if that has no name, `allowed` the mask of the special tokens that become
+their ids (`SpecialRules.allowed`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import Text, check_threads
+from fastcompress.bpe.arguments import (
+    TEXT_TYPES,
+    Text,
+    as_num_threads,
+    as_text_list,
+    check_text_types,
+    refuse_text,
+)
 from fastcompress.bpe.custom_pattern import CustomPattern
 from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 
@@ -21,11 +28,16 @@ from fastcompress.bpe.special_tokens import Specials, SpecialTokens
 def encode_to_list(
     core: _core.Tokenizer, custom: CustomPattern | None, text: Text, allowed: bytes, num_threads: int | None
 ) -> list[int]:
-    """The ids of a text in which some special tokens are allowed."""
+    """Return the ids of a text in which some special tokens are allowed."""
     if num_threads is not None:
-        check_threads(num_threads)
+        num_threads = as_num_threads(num_threads)
     if custom is None:
-        return core.encode_to_list(text, allowed, num_threads)
+        try:
+            return core.encode_to_list(text, allowed, num_threads)
+        except TypeError:
+            if not isinstance(text, TEXT_TYPES):
+                refuse_text(text)
+            raise
     ids: list[int] = encode_to_array(core, custom, text, allowed, num_threads).tolist()
     return ids
 
@@ -33,28 +45,47 @@ def encode_to_list(
 def encode_to_array(
     core: _core.Tokenizer, custom: CustomPattern | None, text: Text, allowed: bytes, num_threads: int | None = 1
 ) -> npt.NDArray[np.uint32]:
-    """`encode_to_list`, as uint32[n]."""
+    """Return the same as `encode_to_list`, as uint32[n]."""
     if num_threads is not None:
-        check_threads(num_threads)
-    if custom is None:
-        return core.encode(text, allowed, num_threads)
+        num_threads = as_num_threads(num_threads)
+    try:
+        if custom is None:
+            return core.encode(text, allowed, num_threads)
+        segments = core.segments(text, allowed)
+    except TypeError:
+        if not isinstance(text, TEXT_TYPES):
+            refuse_text(text)
+        raise
     parts = [
         np.array([part], np.uint32) if isinstance(part, int) else core.encode_pretokens(*custom.pretokens(part))
-        for part in core.segments(text, allowed)
+        for part in segments
     ]
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint32), *parts])
 
 
-def check_batch(
-    special: SpecialTokens, texts: Sequence[Text], num_threads: int | None, allowed: Specials, disallowed: Specials
-) -> bytes:
-    """The special tokens allowed in the texts, after refusing a text that holds one that is disallowed."""
-    if isinstance(texts, str | bytes):
-        raise TypeError("expected a sequence of texts; for one text call encode")
-    check_threads(num_threads)
-    masks = {special.check(text, allowed, disallowed) for text in texts}
-    [mask] = masks or {b""}
-    return mask
+def checked_batch(
+    special: SpecialTokens, texts: Iterable[Text], one_text: str, allowed: Specials, disallowed: Specials
+) -> tuple[Sequence[Text], bytes]:
+    """Return the texts of any iterable, and the mask of special tokens allowed in them.
+
+    Args:
+        special: The vocabulary's special tokens.
+        texts: The texts, read once.
+        one_text: The name of the method for one text, for errors.
+        allowed: The special tokens that become their ids.
+        disallowed: The special tokens that no text may hold.
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        DataError: A text holds a special token that is disallowed.
+    """
+    texts = as_text_list(texts, "texts", one_text)
+    rules = special.rules(allowed, disallowed)
+    if rules.refused or rules.refused_others:
+        check_text_types(texts, "texts")
+        for text in texts:
+            special.refuse(text, rules)
+    return texts, rules.allowed
 
 
 def encode_batch_to_lists(
@@ -64,9 +95,14 @@ def encode_batch_to_lists(
     allowed: bytes,
     num_threads: int | None,
 ) -> list[list[int]]:
-    """`encode_to_list` for many texts."""
+    """Return the ids of each text, as `encode_to_list` does."""
     if custom is None:
-        return core.encode_batch_to_lists(texts, num_threads, allowed)
+        try:
+            return core.encode_batch_to_lists(texts, num_threads, allowed)
+        except TypeError:
+            check_text_types(texts, "texts")
+            raise
+    check_text_types(texts, "texts")
     return [encode_to_list(core, custom, text, allowed, num_threads) for text in texts]
 
 
@@ -77,9 +113,14 @@ def encode_batch_to_arrays(
     allowed: bytes,
     num_threads: int | None,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-    """`encode_to_array` for many texts: (tokens uint32[n], offsets uint64[len(texts) + 1])."""
+    """Return the ids of all texts as (tokens uint32[n], offsets uint64[len(texts) + 1])."""
     if custom is None:
-        return core.encode_batch(texts, num_threads, allowed)
+        try:
+            return core.encode_batch(texts, num_threads, allowed)
+        except TypeError:
+            check_text_types(texts, "texts")
+            raise
+    check_text_types(texts, "texts")
     encoded = [encode_to_array(core, custom, text, allowed, num_threads) for text in texts]
     offsets = np.zeros(len(encoded) + 1, np.uint64)
     np.cumsum([len(ids) for ids in encoded], out=offsets[1:])
@@ -95,7 +136,10 @@ def encode_cut_with_dropout(
     seed: int,
     num_threads: int | None,
 ) -> list[list[int]]:
-    """The ids of texts cut into bytes to encode and ids of special tokens; text i with ``(seed + i) % 2**64``."""
+    """Return the ids of texts already cut into bytes to encode and ids of special tokens.
+
+    Text i is encoded with the seed ``(seed + i) % 2**64``.
+    """
     stretches, seeds, begins, ends = [], [], [], []
     for number, segments in enumerate(cut):
         begin = 0
@@ -110,9 +154,9 @@ def encode_cut_with_dropout(
                 segment, ends_of_segment = custom.pretokens(segment)
                 ends.append(ends_of_segment)
             stretches.append(segment)
-    tokens, borders = core.encode_batch_with_dropout(stretches, seeds, begins, ends, dropout, num_threads)
+    tokens, boundaries = core.encode_batch_with_dropout(stretches, seeds, begins, ends, dropout, num_threads)
     ids = tokens.tolist()
-    encoded = iter([ids[begin:end] for begin, end in itertools.pairwise(borders.tolist())])
+    encoded = iter([ids[begin:end] for begin, end in itertools.pairwise(boundaries.tolist())])
     return [
         [i for segment in segments for i in ([segment] if isinstance(segment, int) else next(encoded))]
         for segments in cut

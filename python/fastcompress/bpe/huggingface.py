@@ -1,4 +1,4 @@
-"""``tokenizer.json`` both ways: the core's vocabulary of what such a file says, and what a file is to say of one."""
+"""``tokenizer.json`` both ways: the core's vocabulary from such a file, and a file's contents from a vocabulary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 
 
 def vocabulary_of(parts: TokenizerJson) -> _core.Tokenizer:
-    """The vocabulary that a ``tokenizer.json`` describes. Raises FormatError where it contradicts itself."""
+    """Make the vocabulary that a ``tokenizer.json`` describes. Raises FormatError if it contradicts itself."""
     merged = {token_id for merge in parts.merges for token_id in merge}
     tokens = dict(parts.tokens)
     rows: list[tuple[str, int, int]] = []
@@ -60,13 +60,13 @@ def vocabulary_of(parts: TokenizerJson) -> _core.Tokenizer:
 
 
 def _pattern_of(steps: Sequence[Step]) -> tuple[str, bool]:
-    """(a named pattern or the spelling of a custom one, a space goes before the text) for pre-tokenizer steps."""
+    """Return (a named pattern or the JSON of a custom one, whether a space precedes texts) for pre-tokenizer steps."""
     *splits, byte_level = steps
     prefix_space: bool = byte_level["add_prefix_space"]
     if not splits:
         return "gpt2" if byte_level["use_regex"] else "none", prefix_space
     regexes = [split["pattern"].get("Regex", "") for split in splits if split["type"] == "Split"]
-    # All matches and nothing else: for the named patterns, which leave nothing out, two ways to say one thing.
+    # All matches and nothing else: for the named patterns, which leave nothing out, the two are the same.
     keeps_matches = all(
         split["type"] == "Split"
         and (
@@ -82,9 +82,10 @@ def _pattern_of(steps: Sequence[Step]) -> tuple[str, bool]:
 
 
 def _reads_alike(regex: str) -> bool:
-    """Whether a named pattern's literal means the same in Oniguruma as in Rust.
+    """Return whether the regex of a named pattern means the same in Oniguruma as in Rust.
 
-    There a plus behind an interval repeats it, here it makes it possessive; and there ``$`` matches before line breaks.
+    In Oniguruma a plus after an interval repeats it, in Rust it makes it possessive; and in Oniguruma ``$`` matches
+    before line breaks.
     """
     return re.search(r"\{\d+(,\d*)?\}\+", regex) is None and r"\s+$" not in regex
 
@@ -93,7 +94,7 @@ def _reads_alike(regex: str) -> bool:
 
 
 def document_of(core: _core.Tokenizer) -> dict[str, Any]:
-    """The vocabulary as the contents of a ``tokenizer.json``.
+    """Return the contents of a ``tokenizer.json`` for a vocabulary.
 
     Raises ConfigError for a vocabulary that no such file can express.
     """
@@ -117,19 +118,31 @@ def document_of(core: _core.Tokenizer) -> dict[str, Any]:
     return document | {"added_tokens": added, "model": model}
 
 
-def _kept_rest(core: _core.Tokenizer) -> dict[str, Any]:
-    """The other parts of the file that the vocabulary came from."""
+def check_metadata(metadata: str) -> None:
+    """Raise FormatError for metadata of a vocabulary file that is not a JSON object."""
+    _parsed(metadata)
+
+
+def _parsed(metadata: str) -> dict[str, Any]:
     try:
-        rest = json.loads(core.metadata)
-    except (ValueError, RecursionError):
-        rest = None
-    if not isinstance(rest, dict) or not isinstance(rest.get("model"), dict):
+        parsed = json.loads(metadata)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the vocabulary's metadata is not JSON ({error}); read the tokenizer.json again") from None
+    if not isinstance(parsed, dict):
+        raise FormatError("the vocabulary's metadata is not a JSON object; read the tokenizer.json again")
+    return parsed
+
+
+def _kept_rest(core: _core.Tokenizer) -> dict[str, Any]:
+    """Return the other parts of the file that the vocabulary came from."""
+    rest = _parsed(core.metadata)
+    if not isinstance(rest.get("model"), dict):
         raise FormatError("the vocabulary's metadata is not what from_huggingface keeps; read the tokenizer.json again")
     return rest
 
 
 def vocabulary_bytes(core: _core.Tokenizer) -> dict[bytes, int]:
-    """The bytes of each ordinary token and its id, by id. Raises ConfigError where two have the same bytes."""
+    """Return the bytes and id of each ordinary token, by id. Raises ConfigError if two have the same bytes."""
     apart = {token_id for _, token_id, flags in core.added_tokens() if not flags & SHARES_ID}
     ids: dict[bytes, int] = {}
     for token_id, length in enumerate(core.token_lengths().tolist()):
@@ -138,8 +151,8 @@ def vocabulary_bytes(core: _core.Tokenizer) -> dict[bytes, int]:
         spelled = core.token_bytes(token_id)
         if ids.setdefault(spelled, token_id) != token_id:
             raise ConfigError(
-                f"tokens {ids[spelled]} and {token_id} both spell {spelled!r}, which a tokenizer.json cannot express: "
-                "train with tie_break='huggingface', which never learns a string twice"
+                f"tokens {ids[spelled]} and {token_id} both have the bytes {spelled!r}, which a tokenizer.json "
+                "cannot express; train with tie_break='huggingface', which never learns a string twice"
             )
     return ids
 
@@ -150,10 +163,12 @@ def _vocabulary(core: _core.Tokenizer) -> dict[str, int]:
 
 
 def _added_tokens(core: _core.Tokenizer, vocabulary: dict[str, int]) -> list[dict[str, Any]]:
-    """The added tokens; where `tokenizers` would give one another id, its text joins the vocabulary, which pins it."""
+    """Return the added tokens. Where `tokenizers` would give one another id, its text joins the vocabulary as well."""
     rows = [row for row in core.added_tokens() if not row[2] & NEVER_MATCHED]
     if len({token_id for _, token_id, _ in rows}) < len(rows):
-        raise ConfigError("two special tokens have one id, which a tokenizer.json cannot express")
+        raise ConfigError(
+            "two special tokens have the same id, which a tokenizer.json cannot express; give them different ids"
+        )
     ids = [token_id for _, token_id, _ in rows]
     size = len(vocabulary)
     apart = [row for row in rows if row[0] not in vocabulary]
@@ -163,7 +178,7 @@ def _added_tokens(core: _core.Tokenizer, vocabulary: dict[str, int]) -> list[dic
         if vocabulary.get(text, token_id) != token_id:
             raise ConfigError(
                 f"the special token {text!r} has the id {token_id}, but its text is token {vocabulary[text]} of the "
-                "vocabulary, and a tokenizer.json gives it that id: rename the special token"
+                "vocabulary, and a tokenizer.json gives it that id; rename the special token"
             )
     return [
         {"id": token_id, "content": text}
@@ -173,7 +188,7 @@ def _added_tokens(core: _core.Tokenizer, vocabulary: dict[str, int]) -> list[dic
 
 
 def _rest_of(core: _core.Tokenizer) -> dict[str, Any]:
-    """The other parts of the file, for a vocabulary that did not come from one."""
+    """Return the other parts of the file for a vocabulary that did not come from one."""
     byte_level = _BYTE_LEVEL | {"use_regex": True}
     return {
         "normalizer": {"type": "NFC"} if core.nfc else None,

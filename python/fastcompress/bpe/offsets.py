@@ -1,4 +1,4 @@
-"""Where in a text its tokens lie, in bytes and in characters."""
+"""The positions of tokens in a text, in bytes and in characters."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._deprecated import RenamedAttribute
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class TokenOffsets:
-    """The tokens of a text and the stretches of it that they spell.
-
-    tokens: uint32[n]. byte_spans, char_spans: int64[n, 2], begin and end of each token in the text's UTF-8 and in its
-    characters (so of a ``str`` without surrogates, ``text[begin:end]``; with surrogates, of what the tokenizer reads).
+    """The tokens of a text and the stretch of it that each stands for.
 
     Byte spans follow each other without gap or overlap. A token may begin or end within a character: its char span
     then holds the whole of that character, as in ``tokenizers``, and one character may be in the spans of several
     tokens. A byte that is not UTF-8 counts as one character.
+
+    Attributes:
+        tokens: uint32[n].
+        byte_spans: int64[n, 2], the begin and end of each token in the text's UTF-8.
+        char_spans: int64[n, 2], the same in characters: ``text[begin:end]`` of a ``str`` without surrogates, or of the
+            text with its surrogates replaced.
+
+    >>> from fastcompress import BPE
+    >>> offsets = BPE.train("", vocab_size=256).encode_with_offsets("né")
+    >>> offsets.char_spans.tolist()
+    [[0, 1], [1, 2], [1, 2]]
     """
 
     tokens: npt.NDArray[np.uint32]
@@ -27,9 +37,19 @@ class TokenOffsets:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def __repr__(self) -> str:
+        num_bytes = int(self.byte_spans[-1, 1]) if len(self) else 0
+        return f"<TokenOffsets num_tokens={len(self)} num_bytes={num_bytes}>"
+
     @classmethod
-    def of(cls, tokens: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], data: bytes) -> TokenOffsets:
-        """From the number of bytes of each token, all at least one and ``len(data)`` in sum. O(len(data))."""
+    def from_lengths(cls, tokens: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], data: bytes) -> TokenOffsets:
+        """Compute the spans of consecutive tokens. O(len(data)).
+
+        Args:
+            tokens: uint32[n].
+            lengths: int64[n], the bytes of each token, at least one; their sum is ``len(data)``.
+            data: The text.
+        """
         if len(tokens) == 0:
             return cls(tokens, np.empty((0, 2), np.int64), np.empty((0, 2), np.int64))
         ends = np.cumsum(lengths)
@@ -41,9 +61,11 @@ class TokenOffsets:
         char_begins = num_before - ~is_first[begins]  # a token that begins within a character begins with it
         return cls(tokens, np.stack([begins, ends], axis=1), np.stack([char_begins, char_ends], axis=1))
 
+    of = RenamedAttribute("from_lengths")
+
 
 def begins_of_characters(data: bytes) -> npt.NDArray[np.bool_]:
-    """bool[len(data)]: whether a character begins at each byte; one that is not UTF-8 is a character of its own."""
+    """Return the bytes at which a character begins, bool[len(data)]; a byte that is not UTF-8 is a character."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,28 +1,45 @@
-"""Added tokens of a vocabulary: which special ones a call allows, and which it refuses to meet."""
+"""The added tokens of a vocabulary: which special ones a call allows, and which it refuses in a text."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection
-from typing import Any, Literal, NoReturn, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import Text, check_texts
+from fastcompress.bpe.arguments import Text, as_special_set
 from fastcompress.errors import DataError
 from fastcompress.formats.tokenizer_json import AddedToken
 from fastcompress.pretokenizer import utf8
 
-Specials: TypeAlias = "Collection[str] | Literal['all']"
+Specials: TypeAlias = "Iterable[str] | Literal['all']"
 
-# The core's flags of an added token; added_tokens.h says what they mean.
+# The core's flags of an added token; added_tokens.h explains them.
 FLAGS = {"special": 1, "normalized": 2, "lstrip": 4, "rstrip": 8, "single_word": 16}
 SHARES_ID = 32
 NEVER_MATCHED = 64
 
 
+class SpecialRules(NamedTuple):
+    """What one call does with special tokens. A mask has a byte for each added token, or is empty for none."""
+
+    allowed: bytes
+    """Mask of those that become their ids."""
+    refused: bytes
+    """Mask of those that no text may hold."""
+    refused_others: frozenset[str] = frozenset()
+    """Texts that no text may hold and that are not special tokens of the vocabulary."""
+
+
 class SpecialTokens:
-    """The added tokens of a vocabulary: special ones, text to id in `ids`, and all that can be met in a text."""
+    """The added tokens of a vocabulary.
+
+    Attributes:
+        ids: The id of each special token.
+        texts: The texts of the special tokens.
+        added: All tokens that are sought in a text, special or not.
+    """
 
     def __init__(self, core: _core.Tokenizer) -> None:
         self._core = core
@@ -36,42 +53,39 @@ class SpecialTokens:
         ]
         self._mask = functools.lru_cache(maxsize=64)(self._make_mask)
         self._all = self._make_mask(self.texts)
+        self._default = SpecialRules(b"", self._all)
 
     @property
     def any_loses_text(self) -> bool:
-        """Decoding a token that is always sought gives other text than it stood for."""
+        """Whether decoding a token that is always sought may give another text than it stood for."""
         return any(
             flags & (FLAGS["lstrip"] | FLAGS["rstrip"]) or self._core.token_bytes(token_id) != text.encode("utf-8")
             for text, token_id, flags in self._rows
             if not flags & (FLAGS["special"] | NEVER_MATCHED)
         )
 
-    def check(self, text: Text, allowed: Specials, disallowed: Specials) -> bytes:
-        """The allowed special tokens, as the core takes them, after refusing a text that holds a disallowed one."""
-        if not isinstance(text, str | bytes | bytearray | memoryview):
-            raise TypeError(f"expected str or bytes, not {type(text).__name__}")
-        if allowed != "all":
-            check_texts(allowed, "allowed_special")
-        if disallowed != "all":
-            check_texts(disallowed, "disallowed_special")
-        if disallowed == "all" and not allowed:  # what most calls say, without a look at every special token
-            if occurrence := self._all and self._core.find_special(text, self._all):
-                self._raise(text, *occurrence)
-            return b""
-        allowed_mask = self._all if allowed == "all" else self._mask(frozenset(allowed) & self.texts)
-        if disallowed != "all":
-            self._refuse(text, frozenset(disallowed))
-        elif allowed != "all":
-            self._refuse(text, self.texts - frozenset(allowed))
-        return allowed_mask
+    def rules(self, allowed: Specials, disallowed: Specials) -> SpecialRules:
+        """Return what ``allowed_special`` and ``disallowed_special`` ask for, reading an iterable once.
 
-    def _refuse(self, text: Text, disallowed: frozenset[str]) -> None:
+        Raises TypeError if one is neither "all" nor an iterable of str.
+        """
+        if type(allowed) is tuple and not allowed and type(disallowed) is str and disallowed == "all":
+            return self._default  # the usual call, without a look at every special token
+        allowed_texts = as_special_set(allowed, "allowed_special")
+        refused_texts = as_special_set(disallowed, "disallowed_special")
+        allowed_mask = self._all if allowed_texts is None else self._mask(allowed_texts & self.texts)
+        if refused_texts is None:
+            refused = frozenset() if allowed_texts is None else self.texts - allowed_texts
+            return SpecialRules(allowed_mask, self._mask(refused))
+        return SpecialRules(allowed_mask, self._mask(refused_texts & self.texts), refused_texts - self.texts)
+
+    def refuse(self, text: Text, rules: SpecialRules) -> None:
+        """Raise DataError if a text holds a token that the rules refuse."""
         found: list[tuple[int, str]] = []
-        if ours := disallowed & self.texts:
-            occurrence = self._core.find_special(text, self._mask(ours))
-            found += [occurrence] if occurrence else []
-        if (others := disallowed - self.texts) and (match := _pattern_of(others).search(utf8(text))):
-            found.append((match.start(), match.group().decode("utf-8")))
+        if rules.refused and (occurrence := self._core.find_special(text, rules.refused)):
+            found.append(occurrence)
+        if rules.refused_others and (match := _pattern_of(rules.refused_others).search(_raw_utf8(text))):
+            found.append((match.start(), match.group().decode("utf-8", "surrogatepass")))
         if found:
             self._raise(text, *min(found))
 
@@ -80,18 +94,23 @@ class SpecialTokens:
         if isinstance(text, str):
             offset = len(utf8(text)[:offset].decode("utf-8", "ignore"))
         raise DataError(
-            f"the text holds the special token {token!r} at offset {offset}: pass it in allowed_special to encode it "
+            f"the text holds the special token {token!r} at offset {offset}; pass it in allowed_special to encode it "
             "as that token, or disallowed_special=() for ordinary text"
         )
 
     def _make_mask(self, texts: frozenset[str]) -> bytes:
-        """A byte for each added token, 1 for those given; empty if none are."""
+        """Return a byte for each added token, 1 for those given; empty if none are."""
         if not texts:
             return b""
         return bytes(bool(flags & FLAGS["special"]) and text in texts for text, _, flags in self._rows)
 
 
+def _raw_utf8(text: Text) -> bytes:
+    """Return the bytes of a text with its surrogates, in which tiktoken seeks disallowed texts."""
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
 @functools.lru_cache(maxsize=64)
 def _pattern_of(texts: frozenset[str]) -> re.Pattern[Any]:
-    """Matches any of the texts, the longest first where several begin at one place."""
-    return re.compile(b"|".join(re.escape(text.encode("utf-8")) for text in sorted(texts, key=lambda t: (-len(t), t))))
+    """Return a pattern that matches any of the texts, the longest where several begin at one place."""
+    return re.compile(b"|".join(re.escape(_raw_utf8(text)) for text in sorted(texts, key=lambda t: (-len(t), t))))

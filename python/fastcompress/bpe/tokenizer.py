@@ -1,16 +1,29 @@
-"""The BPE tokenizer: text to ids and back, each method a thin call of the core."""
+"""The BPE tokenizer: text to ids and back. Each method is a thin call of the core."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.bpe.arguments import Text, Tokens, check_dropout, check_dtype, check_threads, readable_ids
+from fastcompress.bpe.arguments import (
+    TEXT_TYPES,
+    Text,
+    Tokens,
+    as_dropout,
+    as_id_array,
+    as_id_arrays,
+    as_integer,
+    as_num_threads,
+    check_dtype,
+    check_text_types,
+    refuse_text,
+    shown,
+)
 from fastcompress.bpe.encoding import (
-    check_batch,
+    checked_batch,
     encode_batch_to_arrays,
     encode_batch_to_lists,
     encode_cut_with_dropout,
@@ -26,7 +39,16 @@ from fastcompress.pretokenizer import split_ends, utf8
 
 
 class BPE(Vocabulary):
-    """A BPE tokenizer. Make one with `train`, `from_tiktoken`, `load` or `from_bytes`."""
+    """A byte pair encoding tokenizer. Immutable; safe to share between threads.
+
+    Make one with `train`, `from_tiktoken`, `from_huggingface`, `load` or `from_bytes`.
+
+    >>> tok = BPE.train(["to be or not to be"] * 8, vocab_size=261, special_tokens=["<|end|>"])
+    >>> tok.decode(tok.encode("to be"))
+    'to be'
+    >>> tok.encode("<|end|>", allowed_special="all")
+    [260]
+    """
 
     # ------------------------------------------------------------------ encoding
 
@@ -38,31 +60,48 @@ class BPE(Vocabulary):
         disallowed_special: Specials = "all",
         num_threads: int | None = None,
     ) -> list[int]:
-        """The ids of a text.
+        """Encode a text to ids, with tiktoken's treatment of special tokens.
 
-        Where the text of a special token occurs, ``allowed_special`` tokens get their id, ``disallowed_special`` ones
-        ("all": those not allowed) raise DataError, and the rest are ordinary text: tiktoken's semantics. Of several
-        allowed tokens that begin at one place the longest is taken. Added tokens that are not special (a
-        ``tokenizer.json`` may have some) always get their id; beside them, no token is sought within the text of a
-        special one that is not allowed.
+        Of several allowed special tokens that begin at one place, the longest is taken. Added tokens that are not
+        special (a ``tokenizer.json`` may have some) always become their ids; beside them, no token is sought within
+        the text of a special one that is not allowed.
 
-        num_threads: for one long text with a named pattern; it changes nothing else. None: all cores, from 1 MiB on.
+        Args:
+            text: A str or bytes. Surrogates in a str are replaced (`errors.SurrogateError` states the rule).
+            allowed_special: "all", or an iterable of special tokens: these become their ids.
+            disallowed_special: "all" (every one that is not allowed), or an iterable of texts: a text that holds one
+                is refused. What is neither allowed nor disallowed is ordinary text.
+            num_threads: Threads for one long text under a named pattern. None: one per core from 1 MiB on. Changes
+                nothing else.
+
+        Raises:
+            DataError: The text holds a disallowed special token.
+            TypeError: An argument is of a wrong type.
         """
-        allowed = self._special.check(text, allowed_special, disallowed_special)
-        return encode_to_list(self._core, self._custom, text, allowed, num_threads)
+        rules = self._special.rules(allowed_special, disallowed_special)
+        if rules.refused or rules.refused_others:
+            self._refuse(text, rules)
+        return encode_to_list(self._core, self._custom, text, rules.allowed, num_threads)
+
+    def _refuse(self, text: Text, rules: Any) -> None:
+        if not isinstance(text, TEXT_TYPES):
+            refuse_text(text)
+        self._special.refuse(text, rules)
 
     def encode_ordinary(self, text: Text, *, num_threads: int | None = None) -> list[int]:
-        """The ids of a text in which special tokens are ordinary text."""
+        """Encode a text in which special tokens are ordinary text."""
         return encode_to_list(self._core, self._custom, text, b"", num_threads)
 
     def pretoken_ends(self, text: bytes) -> npt.NDArray[np.uint64]:
-        """uint64[n]: where each pretoken of a text ends, in bytes (without those that the pattern drops)."""
+        """Return where each pretoken of a text ends: uint64[n], in bytes, without those that the pattern drops."""
         if self._custom is not None:
             return self._custom.pretokens(text)[1]
         return split_ends(text, self.pattern)
 
     def encode_by_merges(self, pretoken: bytes) -> list[int]:
-        """The ids of bytes that are one pretoken, whatever the pattern says, by merges alone."""
+        """Encode bytes as one pretoken, whatever the pattern, by merges alone."""
+        if not isinstance(pretoken, bytes):
+            raise TypeError(f"pretoken is {shown(pretoken)}; it must be bytes")
         ids: list[int] = self._core.encode_by_merges(pretoken).tolist()
         return ids
 
@@ -75,57 +114,72 @@ class BPE(Vocabulary):
         disallowed_special: Specials = "all",
         num_threads: int | None = None,
     ) -> npt.NDArray[Any]:
-        """`encode`, as dtype[n]. Raises ConfigError when the dtype cannot hold every id."""
+        """Encode a text to dtype[n]; otherwise as `encode`. Raises ConfigError if the dtype cannot hold every id."""
         if dtype is not np.uint32:
             check_dtype(dtype, self.vocab_size)
-        allowed = self._special.check(text, allowed_special, disallowed_special)
-        tokens = encode_to_array(self._core, self._custom, text, allowed, num_threads)
+        rules = self._special.rules(allowed_special, disallowed_special)
+        if rules.refused or rules.refused_others:
+            self._refuse(text, rules)
+        tokens = encode_to_array(self._core, self._custom, text, rules.allowed, num_threads)
         return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
-        """``len(encode(text))``, without making the list: four bytes of memory a token."""
+        """Return ``len(encode(text))`` without making the list: four bytes of memory per token."""
         return len(self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special))
 
     def count_batch(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         num_threads: int | None = None,
         *,
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> npt.NDArray[np.int64]:
-        """int64[len(texts)]: `count` of each text, on ``num_threads`` threads (None: all cores)."""
-        _, offsets = self.encode_batch_to_numpy(
-            texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
-        )
-        borders = offsets.astype(np.int64)
-        return borders[1:] - borders[:-1]
+        """Return the `count` of each text, int64[len(texts)]; arguments as for `encode_batch`."""
+        num_threads = as_num_threads(num_threads)
+        texts, allowed = checked_batch(self._special, texts, "count", allowed_special, disallowed_special)
+        _, offsets = encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
+        boundaries = offsets.astype(np.int64)
+        return boundaries[1:] - boundaries[:-1]
 
     def encode_batch(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         num_threads: int | None = None,
         *,
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> list[list[int]]:
-        """`encode` for many texts on ``num_threads`` threads (None: all cores); their number changes nothing."""
-        allowed = check_batch(self._special, texts, num_threads, allowed_special, disallowed_special)
+        """Encode several texts; each as `encode` does.
+
+        Args:
+            texts: Any iterable of texts, read once.
+            num_threads: None for one per core. Does not change the result.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Raises:
+            DataError: A text holds a disallowed special token.
+            TypeError: An argument is of a wrong type; `texts` is one text, say.
+        """
+        num_threads = as_num_threads(num_threads)
+        texts, allowed = checked_batch(self._special, texts, "encode", allowed_special, disallowed_special)
         return encode_batch_to_lists(self._core, self._custom, texts, allowed, num_threads)
 
     def encode_batch_to_numpy(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         num_threads: int | None = None,
         *,
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """`encode_batch` as (tokens uint32[n], offsets uint64[len(texts) + 1]).
+        """Encode several texts to (tokens uint32[n], offsets uint64[len(texts) + 1]); arguments as for `encode_batch`.
 
         Text i is ``tokens[offsets[i]:offsets[i + 1]]``.
         """
-        allowed = check_batch(self._special, texts, num_threads, allowed_special, disallowed_special)
+        num_threads = as_num_threads(num_threads)
+        texts, allowed = checked_batch(self._special, texts, "encode_to_numpy", allowed_special, disallowed_special)
         return encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
 
     def encode_with_dropout(
@@ -137,17 +191,29 @@ class BPE(Vocabulary):
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> list[int]:
-        """`encode` with merges left out at random, so that a model in training sees a word cut in many ways.
+        """Encode a text with merges left out at random, so that a model in training sees a word cut in many ways.
 
         Within each pretoken: go through the pairs that merge, by rank and from left to right within a rank; skip each
         with probability ``dropout`` and merge the first that is not skipped; repeat, with all skipped pairs candidates
         again, until every one is skipped. So 0 gives `encode`'s ids, 1 single bytes, and decoding gives the text back
-        whatever was left out. (Above 0 a pretoken is not looked up as a whole, as with a rank file `encode` does.)
+        whatever was left out. (Above 0 a pretoken is not looked up as a whole, as `encode` does with a rank file.)
 
-        The ids depend on the vocabulary, the text, ``dropout`` and ``seed`` (in [0, 2**64)) only, on every machine.
-        Takes time in proportion to 1 / (1 - dropout). Raises ConfigError for a dropout or a seed out of range.
-        Source: Provilkov, Emelianenko and Voita, 2020.
+        The ids depend on the vocabulary, the text, ``dropout`` and ``seed`` only, on every machine. Takes time in
+        proportion to 1 / (1 - dropout). Source: Provilkov, Emelianenko and Voita, 2020.
+
+        Args:
+            text: As for `encode`.
+            dropout: The probability of skipping a merge, 0 to 1.
+            seed: An integer from 0 to 2**64 - 1.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Raises:
+            ConfigError: ``dropout`` or ``seed`` is out of range.
+            DataError: The text holds a disallowed special token.
         """
+        if not isinstance(text, TEXT_TYPES):
+            refuse_text(text)
         [ids] = self.encode_batch_with_dropout(
             [text],
             dropout,
@@ -160,7 +226,7 @@ class BPE(Vocabulary):
 
     def encode_batch_with_dropout(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         dropout: float = 0.1,
         *,
         seed: int,
@@ -168,67 +234,91 @@ class BPE(Vocabulary):
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> list[list[int]]:
-        """`encode_with_dropout` for many texts: text i with ``(seed + i) % 2**64``, on ``num_threads`` threads."""
-        check_dropout(dropout, seed)
+        """Encode several texts as `encode_with_dropout` does, text i with the seed ``(seed + i) % 2**64``."""
+        dropout = as_dropout(dropout)
+        seed = as_integer(seed, "seed", 0, (1 << 64) - 1)
+        num_threads = as_num_threads(num_threads)
+        one_text = "encode_with_dropout"
+        texts, allowed = checked_batch(self._special, texts, one_text, allowed_special, disallowed_special)
         if dropout == 0:
-            return self.encode_batch(
-                texts, num_threads, allowed_special=allowed_special, disallowed_special=disallowed_special
-            )
-        if isinstance(texts, str | bytes):
-            raise TypeError("expected a sequence of texts; for one text call encode_with_dropout")
-        check_threads(num_threads)
-        cut = [
-            self._core.segments(text, self._special.check(text, allowed_special, disallowed_special)) for text in texts
-        ]
+            return encode_batch_to_lists(self._core, self._custom, texts, allowed, num_threads)
+        check_text_types(texts, "texts")
+        cut = [self._core.segments(text, allowed) for text in texts]
         return encode_cut_with_dropout(self._core, self._custom, cut, self.token_lengths, dropout, seed, num_threads)
 
     def encode_with_offsets(
         self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all"
     ) -> TokenOffsets:
-        """`encode` together with where in the text each token lies, in bytes and in characters.
+        """Encode a text, and say where in it each token lies, in bytes and in characters.
 
         O(len(text)). See `TokenOffsets` for tokens that hold part of a character. Raises DataError for a text that its
-        tokens do not spell, as a normalizer may make it.
+        tokens do not decode to, as a normalizer may make it.
         """
-        allowed = self._special.check(text, allowed_special, disallowed_special)
+        rules = self._special.rules(allowed_special, disallowed_special)
+        self._refuse(text, rules)
         data = utf8(text)
-        tokens = encode_to_array(self._core, self._custom, data, allowed)
+        tokens = encode_to_array(self._core, self._custom, data, rules.allowed)
         if int(self.token_lengths[tokens].sum()) != len(data) or (
             not self.lossless and self.decode_bytes(tokens) != data
         ):
             raise DataError(
-                "the tokens do not spell this text (the vocabulary normalizes it, or drops or adds some of it), so "
-                "they have no offsets in it: normalize the text first"
+                "the tokens do not decode to this text (the vocabulary normalizes it, or drops or adds some of it), so "
+                "they have no offsets in it; normalize the text first"
             )
-        return TokenOffsets.of(tokens, self.token_lengths[tokens], data)
+        return TokenOffsets.from_lengths(tokens, self.token_lengths[tokens], data)
 
     # ------------------------------------------------------------------ decoding
 
     def decode(self, tokens: Tokens, errors: str = "replace") -> str:
-        """The text of ids. Bytes that are not UTF-8 (half a character, say) are handled as by ``bytes.decode``."""
-        return self._core.decode_to_str(tokens if type(tokens) is list else readable_ids(tokens), errors)
+        """Decode ids to text.
+
+        Args:
+            tokens: Ids: a list, or integers[n].
+            errors: The treatment of bytes that are not UTF-8 (half a character, say), as for ``bytes.decode``.
+
+        Raises:
+            UnknownTokenError: An id is not in the vocabulary; its position is named. A DataError and KeyError.
+            TypeError: ``tokens`` is not a one-dimensional sequence of integers.
+        """
+        try:
+            return self._core.decode_to_str(tokens if type(tokens) is list else as_id_array(tokens), errors)
+        except TypeError:
+            _check_errors(errors)
+            raise
 
     def decode_bytes(self, tokens: Tokens) -> bytes:
-        """The bytes of ids; the inverse of every encode.
+        """Decode ids to bytes: the inverse of every encode method if the vocabulary is `lossless`.
 
-        Raises UnknownTokenError (a DataError and KeyError), with the position, for an id that is none.
+        Raises UnknownTokenError (a DataError and KeyError), with the position, for an id not in the vocabulary.
         """
-        return self._core.decode(tokens if type(tokens) is list else readable_ids(tokens))
+        return self._core.decode(tokens if type(tokens) is list else as_id_array(tokens))
 
     def decode_batch(
         self, batch: Iterable[Tokens], errors: str = "replace", num_threads: int | None = None
     ) -> list[str]:
-        """`decode` for many sequences on ``num_threads`` threads (None: all cores); their number changes nothing."""
-        check_threads(num_threads)
-        return self._core.decode_batch_to_str([readable_ids(tokens) for tokens in batch], errors, num_threads)
+        """Decode several sequences of ids, each as `decode` does.
+
+        Args:
+            batch: Any iterable of sequences of ids, read once.
+            errors: As for `decode`.
+            num_threads: None for one per core. Does not change the result.
+
+        Raises:
+            UnknownTokenError: An id is not in the vocabulary; its sequence and position are named.
+            TypeError: An argument is of a wrong type.
+        """
+        num_threads = as_num_threads(num_threads)
+        _check_errors(errors)
+        return self._core.decode_batch_to_str(as_id_arrays(batch), errors, num_threads)
 
     def decode_bytes_batch(self, batch: Iterable[Tokens], num_threads: int | None = None) -> list[bytes]:
-        """`decode_bytes` for many sequences, as `decode_batch`."""
-        check_threads(num_threads)
-        return self._core.decode_batch([readable_ids(tokens) for tokens in batch], num_threads)
+        """Decode several sequences of ids to bytes; arguments and errors as for `decode_batch`."""
+        num_threads = as_num_threads(num_threads)
+        return self._core.decode_batch(as_id_arrays(batch), num_threads)
 
     def decode_stream(self, errors: str = "replace") -> StreamDecoder:
-        """A decoder that takes ids one at a time and never gives half a character."""
+        """Return a decoder that takes ids one at a time and never gives half a character."""
+        _check_errors(errors)
         return StreamDecoder(self, errors)
 
     # ------------------------------------------------------------------ copies
@@ -243,4 +333,12 @@ class BPE(Vocabulary):
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return f"<BPE vocab_size={self.vocab_size} pattern={self.pattern!r} fingerprint={self.fingerprint[:12]}>"
+        return (
+            f"<BPE vocab_size={self.vocab_size} pattern={self.pattern!r} special_tokens={len(self._special.ids)} "
+            f"fingerprint={self.fingerprint[:12]}>"
+        )
+
+
+def _check_errors(errors: str) -> None:
+    if not isinstance(errors, str):
+        raise TypeError(f"errors is {shown(errors)}; it must be a str such as 'replace' or 'strict'")

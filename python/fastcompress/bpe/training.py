@@ -1,17 +1,25 @@
-"""Learning a vocabulary: count the pretokens of a source, then merge."""
+"""Training of a vocabulary: count the pretokens of a source, then merge."""
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import check_texts, check_threads
-from fastcompress.bpe.counts import PretokenCounts, Source, counts_of_pieces
+from fastcompress.bpe.arguments import (
+    as_integer,
+    as_num_threads,
+    as_pattern,
+    as_special_ids,
+    as_special_texts,
+    shown,
+)
+from fastcompress.bpe.counts import PretokenCounts, counts_of_pieces
 from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
-from fastcompress.bpe.rank_files import with_merges
+from fastcompress.bpe.rebuild import with_merges, with_pattern, with_special_ids
+from fastcompress.bpe.special_tokens import NEVER_MATCHED
+from fastcompress.bpe.training_texts import Source
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.formats.rank_file import MAX_IDS
 
@@ -19,6 +27,7 @@ TieBreak: TypeAlias = Literal["lowest_id", "huggingface"]
 
 _DEFAULT_PATTERN = "cl100k"
 _ALL_BYTES = bytes(range(256))
+_MAX_COUNT = (1 << 63) - 1
 
 
 def train_vocabulary(
@@ -26,7 +35,7 @@ def train_vocabulary(
     *,
     vocab_size: int,
     pattern: str | None,
-    special_tokens: Sequence[str],
+    special_tokens: Iterable[str] | Mapping[str, int],
     tie_break: TieBreak,
     min_frequency: int,
     max_token_length: int | None,
@@ -37,19 +46,25 @@ def train_vocabulary(
     temporary_folder: str | os.PathLike[str] | None,
     on_progress: Callable[[int, int], None] | None,
 ) -> _core.Tokenizer:
-    """`BPE.train`, as the core's object."""
-    vocab_size = operator.index(vocab_size)
-    check_threads(num_threads)
+    """Train as `BPE.train` does; return the core's object."""
+    vocab_size = as_integer(vocab_size, "vocab_size", 0, MAX_IDS)
+    num_threads = as_num_threads(num_threads)
+    if on_progress is not None and not callable(on_progress):
+        raise TypeError(f"on_progress is {shown(on_progress)}; it must be callable, or None")
     if continue_from is not None:
         continue_from = with_merges(continue_from)
-    check_special_tokens(special_tokens, continue_from)
-    check_limits(tie_break, min_frequency, max_token_length, initial_alphabet, continue_from)
-    check_vocab_size(vocab_size, len(special_tokens), initial_alphabet, continue_from)
+    specials, special_ids = special_tokens_of(special_tokens, continue_from)
+    min_frequency, max_token_length = check_limits(
+        tie_break, min_frequency, max_token_length, initial_alphabet, continue_from
+    )
+    check_vocab_size(vocab_size, len(specials), initial_alphabet, continue_from)
+    check_special_ids(special_ids, vocab_size, is_first=tie_break == "huggingface" and continue_from is None)
     pattern = pattern_of_all(pattern, source if isinstance(source, PretokenCounts) else None, continue_from)
     if isinstance(source, PretokenCounts):
         counts = source
     else:
-        counts = counts_of(source, pattern, num_threads, max_memory_bytes, temporary_folder)
+        cut_at = specials + texts_sought_by(continue_from)
+        counts = counts_of(source, pattern, cut_at, num_threads, max_memory_bytes, temporary_folder)
 
     def progress(num_done: int, num_wanted: int) -> None:  # entering Python now and then is what lets Ctrl-C through
         if on_progress is not None:
@@ -59,7 +74,7 @@ def train_vocabulary(
         counts._core,
         consume=counts is not source,
         vocab_size=vocab_size,
-        special_tokens=list(special_tokens),
+        special_tokens=specials,
         huggingface=tie_break == "huggingface",
         min_frequency=min_frequency,
         max_token_length=max_token_length,
@@ -67,69 +82,108 @@ def train_vocabulary(
         base=continue_from,
         progress=progress,
     )
-    is_limited = min_frequency > 1 or max_token_length is not None
-    if vocabulary.size < vocab_size and not is_limited:
+    if vocabulary.size < vocab_size and min_frequency == 1 and max_token_length is None:
         raise DataError(
-            f"the {num_distinct} distinct pretokens given support only {vocabulary.size} tokens, not "
-            f"{vocab_size}: lower vocab_size to at most {vocabulary.size} or train on more text"
+            f"the {num_distinct} distinct pretokens given support only {vocabulary.size} tokens, not {vocab_size}; "
+            f"lower vocab_size to at most {vocabulary.size} or train on more text"
+            + (" (the texts of special tokens are not counted)" if specials else "")
         )
+    check_nothing_special_was_learned(vocabulary, specials, continue_from)
     if is_custom(pattern) and continue_from is None:
-        return with_custom_pattern(vocabulary, pattern)
+        vocabulary = with_pattern(vocabulary, pattern)
+    if special_ids is not None and any(vocabulary.special_tokens[text] != i for text, i in special_ids.items()):
+        vocabulary = with_special_ids(vocabulary, special_ids)
     return vocabulary
 
 
 def is_custom(pattern: str) -> bool:
-    """Whether a pattern is the spelling of a `CustomPattern`, not a name."""
+    """Return whether a pattern is the JSON of a `CustomPattern`, not a name."""
     return pattern.startswith("[")
 
 
 def counts_of(
     source: Source,
     pattern: str,
+    special_tokens: Sequence[str],
     num_threads: int | None,
     max_memory_bytes: int | None,
     temporary_folder: str | os.PathLike[str] | None,
 ) -> PretokenCounts:
-    """The pretokens of a source under a named pattern or the spelling of a custom one."""
+    """Count the pretokens of a source under a named pattern or the JSON of a custom one."""
     if is_custom(pattern):
-        cut = CustomPattern.from_spelling(pattern).split
         return counts_of_pieces(
             source,
-            cut,
+            CustomPattern.from_spelling(pattern).split,
+            special_tokens=special_tokens,
             num_threads=num_threads,
             max_memory_bytes=max_memory_bytes,
             temporary_folder=temporary_folder,
         )
-    counts = PretokenCounts(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
+    counts = PretokenCounts(
+        pattern,
+        special_tokens=special_tokens,
+        max_memory_bytes=max_memory_bytes,
+        temporary_folder=temporary_folder,
+    )
     counts.add(source, num_threads=num_threads)
     return counts
 
 
-def with_custom_pattern(vocabulary: _core.Tokenizer, pattern: str) -> _core.Tokenizer:
-    """A newly trained vocabulary with a pattern that the core, which counts and trains, does not know."""
-    added_tokens = vocabulary.added_tokens()
-    tokens = [vocabulary.token_bytes(token_id) for token_id in range(vocabulary.size)]
-    for _, token_id, _ in added_tokens:
-        tokens[token_id] = b""
-    return _core.Tokenizer.from_merges(
-        tokens=tokens,
-        merges=vocabulary.merges(),
-        pattern=pattern,
-        added_tokens=added_tokens,
-        ignore_merges=False,
-        prefix_space=False,
-        nfc=False,
-        metadata="",
-    )
-
-
-def check_special_tokens(special_tokens: Sequence[str], base: _core.Tokenizer | None) -> None:
-    check_texts(special_tokens, "special_tokens")
-    if len(set(special_tokens)) != len(special_tokens) or "" in special_tokens:
-        raise ConfigError("special_tokens must be distinct and not empty")
-    for text in special_tokens:
+def special_tokens_of(
+    special_tokens: Iterable[str] | Mapping[str, int], base: _core.Tokenizer | None
+) -> tuple[list[str], dict[str, int] | None]:
+    """Return the texts of new special tokens in the order of their ids, and the ids if they are given."""
+    ids = as_special_ids(special_tokens) if isinstance(special_tokens, Mapping) else None
+    texts = as_special_texts(special_tokens) if ids is None else sorted(ids, key=lambda text: ids[text])
+    for text in texts:
         if base is not None and text in base.special_tokens:
             raise ConfigError(f"special token {text!r} is one of continue_from already; give only new ones")
+    return texts, ids
+
+
+def check_special_ids(ids: Mapping[str, int] | None, vocab_size: int, *, is_first: bool) -> None:
+    """Raise ConfigError for given ids of special tokens that others may have: of each other, or of learned tokens."""
+    if not ids:
+        return
+    by_id = {token_id: text for text, token_id in ids.items()}
+    for text, token_id in ids.items():
+        if by_id[token_id] != text:
+            raise ConfigError(f"the special tokens {text!r} and {by_id[token_id]!r} have the same id {token_id}")
+    if is_first and sorted(by_id) != list(range(len(ids))):
+        raise ConfigError(
+            f"the ids of special_tokens are {sorted(by_id)}; with tie_break='huggingface' they must be 0 to "
+            f"{len(ids) - 1}. Give those, or a list of texts, whose ids are then assigned"
+        )
+    num_others = vocab_size - len(ids)
+    if not is_first and min(by_id) < num_others:
+        raise ConfigError(
+            f"the id {min(by_id)} of special token {by_id[min(by_id)]!r} is one of the {num_others} ids of other "
+            f"tokens; give ids from {num_others} on, or a list of texts, whose ids are then assigned"
+        )
+
+
+def texts_sought_by(base: _core.Tokenizer | None) -> list[str]:
+    """Return the texts of the added tokens at which a vocabulary to continue from cuts texts."""
+    rows = [] if base is None else base.added_tokens()
+    return [text for text, _, flags in rows if not flags & NEVER_MATCHED]
+
+
+def check_nothing_special_was_learned(
+    vocabulary: _core.Tokenizer, specials: Sequence[str], base: _core.Tokenizer | None
+) -> None:
+    """Raise ConfigError if a learned token has the text of a new special one.
+
+    Texts are cut at special tokens, so this happens only with counts that were made without them.
+    """
+    num_given = max(256, 0 if base is None else base.size)
+    wanted = {text.encode("utf-8"): text for text in specials}
+    for token_id in range(num_given, vocabulary.size if wanted else 0):
+        token = vocabulary.token_bytes(token_id)
+        if len(token) > 1 and token in wanted and vocabulary.special_tokens[wanted[token]] != token_id:
+            raise ConfigError(
+                f"the special token {wanted[token]!r} was learned as the ordinary token {token_id}, too, since the "
+                "counts were made without it; give special_tokens to count_pretokens as well"
+            )
 
 
 def check_limits(
@@ -138,25 +192,27 @@ def check_limits(
     max_token_length: int | None,
     initial_alphabet: bytes | None,
     base: _core.Tokenizer | None,
-) -> None:
+) -> tuple[int, int | None]:
+    """Check arguments of `BPE.train`; return ``min_frequency`` and ``max_token_length`` as ints."""
     if tie_break not in ("lowest_id", "huggingface"):
-        raise ConfigError(f"tie_break={tie_break!r} is unknown; give 'lowest_id' or 'huggingface'")
-    if not 1 <= operator.index(min_frequency) < 1 << 63:
-        raise ConfigError(f"min_frequency={min_frequency} is out of range: give at least 1")
-    if max_token_length is not None and not 1 <= operator.index(max_token_length) < 1 << 63:
-        raise ConfigError(f"max_token_length={max_token_length} is out of range: give at least 1, or None")
+        raise ConfigError(f"tie_break is {tie_break!r}; it must be 'lowest_id' or 'huggingface'")
+    min_frequency = as_integer(min_frequency, "min_frequency", 1, _MAX_COUNT)
+    if max_token_length is not None:
+        max_token_length = as_integer(max_token_length, "max_token_length", 1, _MAX_COUNT, or_none="no limit")
     if initial_alphabet is not None:
         if not isinstance(initial_alphabet, bytes):
-            raise TypeError(f"initial_alphabet must be bytes, not {type(initial_alphabet).__name__}")
+            raise TypeError(f"initial_alphabet is {shown(initial_alphabet)}; it must be bytes, or None for all")
         if tie_break != "huggingface" or base is not None:
             raise ConfigError(
-                "initial_alphabet decides ids only with tie_break='huggingface' and without continue_from: leave it out"
+                "initial_alphabet decides ids only with tie_break='huggingface' and without continue_from; leave it out"
             )
+    return min_frequency, max_token_length
 
 
 def check_vocab_size(
     vocab_size: int, num_special: int, initial_alphabet: bytes | None, base: _core.Tokenizer | None
 ) -> None:
+    """Raise ConfigError for a vocabulary smaller than what it must hold."""
     given = f"{base.size} ids of continue_from" if base is not None else "256 bytes"
     least = (base.size if base is not None else 256) + num_special
     if initial_alphabet is not None:
@@ -164,20 +220,18 @@ def check_vocab_size(
         given = f"{len(set(initial_alphabet))} bytes of initial_alphabet"
     if vocab_size < least:
         raise ConfigError(
-            f"vocab_size={vocab_size} is too small: {given} and {num_special} special tokens take {least}"
+            f"vocab_size={vocab_size} is too small; {given} and {num_special} special tokens take {least}"
         )
-    if vocab_size > MAX_IDS:
-        raise ConfigError(f"vocab_size={vocab_size} is too large: a vocabulary has at most {MAX_IDS} ids")
 
 
 def pattern_of_all(pattern: str | None, counts: PretokenCounts | None, base: _core.Tokenizer | None) -> str:
-    """The one pattern that the argument, the counts and the vocabulary to go on from agree on."""
-    named = {"pattern": resolve_pattern(pattern)} if pattern is not None else {}
+    """Return the one pattern that the argument, the counts and the vocabulary to continue from agree on."""
+    named = {"pattern": resolve_pattern(as_pattern(pattern))} if pattern is not None else {}
     if counts is not None:
         named["counts"] = counts.pattern
     if base is not None:
         named["continue_from"] = base.pattern
     if len(set(named.values())) > 1:
         given = ", ".join(f"{who}: {name!r}" for who, name in named.items())
-        raise ConfigError(f"the patterns differ ({given}): give one, or leave pattern out")
+        raise ConfigError(f"the patterns differ ({given}); give one, or leave pattern out")
     return next(iter(named.values()), _DEFAULT_PATTERN)

@@ -1,11 +1,11 @@
-"""A vocabulary: how one is made, read and written, and what it says of its tokens. The tokenizer is built on it."""
+"""The vocabulary of a tokenizer: making, reading and writing one, and its properties."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -14,13 +14,15 @@ import numpy.typing as npt
 
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.bpe.counts import PretokenCounts, Source
+from fastcompress.bpe.arguments import TEXT_TYPES, as_bytes, shown
+from fastcompress.bpe.counts import PretokenCounts
 from fastcompress.bpe.custom_pattern import CustomPattern
-from fastcompress.bpe.huggingface import document_of, vocabulary_of
+from fastcompress.bpe.huggingface import check_metadata, document_of, vocabulary_of
 from fastcompress.bpe.rank_files import vocabulary_of_rank_file, vocabulary_of_ranks
 from fastcompress.bpe.special_tokens import SpecialTokens
 from fastcompress.bpe.training import TieBreak, train_vocabulary
-from fastcompress.errors import FormatError
+from fastcompress.bpe.training_texts import Source
+from fastcompress.errors import FormatError, SurrogateTokenError
 from fastcompress.formats.tokenizer_json import AddedToken, read_tokenizer_json
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ class Vocabulary:
     """The half of `BPE` that neither encodes nor decodes. Not made by itself."""
 
     def __init__(self, core: _core.Tokenizer) -> None:
+        if not isinstance(core, _core.Tokenizer):
+            raise TypeError(
+                f"core is {shown(core)}; make a BPE with BPE.train, from_tiktoken, from_huggingface, load or from_bytes"
+            )
         self._core = core
         self._special = SpecialTokens(core)
         self._custom = CustomPattern.from_spelling(core.pattern) if core.pattern.startswith("[") else None
@@ -44,7 +50,7 @@ class Vocabulary:
         *,
         vocab_size: int,
         pattern: str | None = None,
-        special_tokens: Sequence[str] = (),
+        special_tokens: Iterable[str] | Mapping[str, int] = (),
         tie_break: TieBreak = "lowest_id",
         min_frequency: int = 1,
         max_token_length: int | None = None,
@@ -55,31 +61,44 @@ class Vocabulary:
         temporary_folder: str | os.PathLike[str] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Self:
-        """Learns a vocabulary of exactly ``vocab_size`` ids: bytes, merges and special tokens.
+        """Learn a vocabulary of ``vocab_size`` tokens: bytes, merges and special tokens.
 
-        source: a text, a file (`pathlib.Path`, one text), an iterable of them, streamed, or `PretokenCounts`.
-        pattern: a name of `fastcompress.pretokenizer.PATTERNS`, or any regex as for `from_tiktoken`, which cuts on one
-        thread and reads each file as a whole; merges never cross its pretokens. None: that of the counts or of
-        ``continue_from``, else ``cl100k``.
-        tie_break: which of equally frequent pairs is merged first. ``lowest_id``: the smaller (left id, right id),
-        where ids are 256 bytes, then merges, then special tokens. ``huggingface``: the merges and ids of the library
-        ``tokenizers``: special tokens, bytes in the order of its byte-level alphabet, merges; also a merge that spells
-        an older token becomes that token.
-        min_frequency: pairs that occur less often are not merged. max_token_length: no merge makes more bytes
-        (``huggingface``: it makes fewer, or two, as there). With either, the vocabulary may come out smaller.
-        initial_alphabet: with ``huggingface``, the bytes that get ids even if no text holds them; None: all. Bytes
-        that no text holds and that are not in it get ids from ``vocab_size`` on, since every text can be encoded.
-        continue_from: a tokenizer; its ids and merges stay, and ``vocab_size`` counts them. New merges come after its
-        last id, new special tokens after them. Ranks are taken for the merges that make their tokens in this order;
-        ConfigError names a token that none makes (Llama 3 has some: tokens that were not learned).
-        num_threads: for counting pretokens; None: all cores. max_memory_bytes, temporary_folder: for counting, see
-        `PretokenCounts`. They never change the result. Merging takes memory in proportion to the distinct pretokens:
-        8 to 12 bytes a byte of them.
-        on_progress: called with (tokens made, tokens wanted) now and then.
+        Each step merges the pair that occurs most often. The result depends on the multiset of texts only. Merging
+        takes memory in proportion to the distinct pretokens: 8 to 12 bytes per byte of them. Source: Sennrich, Haddow
+        and Birch, 2016.
 
-        Each step merges the pair that occurs most often. The result depends on the multiset of texts only. Raises
-        ConfigError for a bad setting and DataError when the texts hold fewer distinct pairs than asked for. Source:
-        Sennrich, Haddow and Birch, 2016.
+        Args:
+            source: A text, a file (`pathlib.Path`, one text), an iterable of them, which is streamed, or
+                `PretokenCounts`. Each text is cut at special tokens, as encoding does.
+            vocab_size: The number of tokens, special ones included.
+            pattern: A name from `fastcompress.pretokenizer.PATTERNS`, or any regex as for `from_tiktoken`, which cuts
+                on one thread and reads each file as a whole. Merges never cross its pretokens. None: that of the counts
+                or of ``continue_from``, else ``cl100k``.
+            special_tokens: Texts, whose ids are assigned as ``tie_break`` says; or a mapping of texts to ids, each
+                above those of the other tokens (with ``huggingface``: the ids that would be assigned, in any order).
+                Ids between may stay unused.
+            tie_break: The choice among equally frequent pairs. ``lowest_id``: the smaller (left id, right id), where
+                ids are 256 bytes, then merges, then special tokens. ``huggingface``: the merges and ids of the library
+                ``tokenizers``: special tokens, bytes in the order of its byte-level alphabet, merges; also a merge that
+                makes the bytes of an older token becomes that token.
+            min_frequency: Pairs that occur less often are not merged. The vocabulary may come out smaller.
+            max_token_length: No merge makes more bytes (``huggingface``: it makes fewer, or two, as there). The
+                vocabulary may come out smaller.
+            initial_alphabet: With ``huggingface``, the bytes that get ids even if no text holds them; None: all. Bytes
+                that no text holds and that are not in it get ids from ``vocab_size`` on, since every text can be
+                encoded.
+            continue_from: A tokenizer whose ids and merges stay; ``vocab_size`` counts them. New merges come after its
+                last id, new special tokens after them. Ranks are taken for the merges that make their tokens in this
+                order; ConfigError names a token that none makes (Llama 3 has some: tokens that were not learned).
+            num_threads: Threads for counting pretokens. None: one per core. Does not change the result.
+            max_memory_bytes: A limit for counting, see `PretokenCounts`. Does not change the result.
+            temporary_folder: The place for counts beyond it, see `PretokenCounts`.
+            on_progress: Called with (tokens made, tokens wanted) now and then.
+
+        Raises:
+            ConfigError: A setting is out of range, or settings contradict each other.
+            DataError: The texts hold fewer distinct pairs than asked for, or a file cannot be read.
+            TypeError: An argument is of a wrong type.
         """
         if continue_from is not None and not isinstance(continue_from, Vocabulary):
             raise TypeError(f"continue_from must be a BPE, not {type(continue_from).__name__}")
@@ -106,12 +125,21 @@ class Vocabulary:
         source: Source,
         *,
         pattern: str = "cl100k",
+        special_tokens: Iterable[str] = (),
         num_threads: int | None = None,
         max_memory_bytes: int | None = None,
         temporary_folder: str | os.PathLike[str] | None = None,
     ) -> PretokenCounts:
-        """What `train` learns from: how often each pretoken occurs. Tables of parts of a corpus add up; see there."""
-        counts = PretokenCounts(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
+        """Count how often each pretoken occurs, which is all that `train` learns from.
+
+        Tables of parts of a corpus add up; see `PretokenCounts`, its constructor and ``add``, for the arguments.
+        """
+        counts = PretokenCounts(
+            pattern,
+            special_tokens=special_tokens,
+            max_memory_bytes=max_memory_bytes,
+            temporary_folder=temporary_folder,
+        )
         counts.add(source, num_threads=num_threads)
         return counts
 
@@ -123,31 +151,36 @@ class Vocabulary:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Self:
-        """Reads a rank file of tiktoken; ids then equal tiktoken's with the same pattern and special tokens.
+        """Read a rank file of tiktoken. Ids equal tiktoken's with the same pattern and special tokens.
 
-        name_or_path: the name of a published encoding (``gpt2``, ``r50k_base``, ``p50k_base``, ``p50k_edit``,
-        ``cl100k_base``, ``o200k_base``, ``o200k_harmony``), which brings its pattern and special tokens with it; or the
-        path of a rank file, for which ``pattern`` must be given. (``Path(name)`` is always a path.) A published file is
-        taken from tiktoken's own cache folder, else downloaded into it; `fastcompress.formats.rank_cache` says where
-        that is and how to work offline.
-        pattern: a name of `fastcompress.pretokenizer.PATTERNS`, or any regex (tiktoken's ``pat_str``), which needs the
-        `regex` package unless it is that of a named pattern.
-        special_tokens: text to id. Several texts may have one id, which then decodes to the first of them.
+        A published file is taken from tiktoken's own cache folder, or else downloaded into it;
+        `fastcompress.formats.rank_cache` says where that is and how to work offline.
 
-        Raises FormatError for a file that is not a rank file, MissingFileError for a published one that is neither
-        cached nor to be downloaded, ConfigError for ranks that make no vocabulary.
+        Args:
+            name_or_path: The name of a published encoding (``gpt2``, ``r50k_base``, ``p50k_base``, ``p50k_edit``,
+                ``cl100k_base``, ``o200k_base``, ``o200k_harmony``), which brings its pattern and special tokens with
+                it; or the path of a rank file, for which ``pattern`` must be given. (``Path(name)`` is always a path.)
+            pattern: A name from `fastcompress.pretokenizer.PATTERNS`, or any regex (tiktoken's ``pat_str``), which
+                needs the `regex` package unless it is that of a named pattern.
+            special_tokens: Text to id. Several texts may have one id, which then decodes to the first of them; the id
+                may be a rank, which then decodes to that rank's bytes.
+
+        Raises:
+            FormatError: The file is not a rank file.
+            MissingFileError: A published file is neither cached nor can be downloaded.
+            ConfigError: The ranks make no vocabulary, or an argument is out of range.
         """
         return cls(vocabulary_of_rank_file(name_or_path, pattern, special_tokens))
 
     @classmethod
     def from_ranks(
-        cls, ranks: dict[bytes, int], *, pattern: str, special_tokens: Mapping[str, int] | None = None
+        cls, ranks: Mapping[bytes, int], *, pattern: str, special_tokens: Mapping[str, int] | None = None
     ) -> Self:
-        """The tokenizer that a rank file of these ranks would give. Errors as of `from_tiktoken`."""
+        """Make the tokenizer that a rank file of these ranks would give; otherwise as `from_tiktoken`."""
         return cls(vocabulary_of_ranks(ranks, pattern, special_tokens))
 
     def to_tiktoken(self, path: str | os.PathLike[str]) -> None:
-        """Writes the ordinary tokens as a rank file of tiktoken, replacing an existing file in one step.
+        """Write the ordinary tokens as a rank file of tiktoken, replacing an existing file in one step.
 
         With the same pattern and special tokens (which such a file does not hold) it gives the same ids. Raises
         ConfigError for a vocabulary that ranks cannot express, naming a token and the reason: every merge must make a
@@ -157,11 +190,11 @@ class Vocabulary:
 
     @classmethod
     def from_huggingface(cls, source: str | os.PathLike[str] | bytes | Mapping[str, Any]) -> Self:
-        """Reads a ``tokenizer.json`` of Hugging Face's `tokenizers` (a path, its bytes, or its parsed contents).
+        """Read a ``tokenizer.json`` of Hugging Face's `tokenizers` (a path, its bytes, or its parsed contents).
 
         Byte-level BPE models only: GPT-2, Llama 3, Qwen, DeepSeek, gpt-oss and their like; normalizer NFC or none. The
         ids are those of ``Tokenizer.encode(text, add_special_tokens=False)`` without truncation, where ``encode`` here
-        is told ``allowed_special="all"``; with ``disallowed_special=()``, those of a Tokenizer with
+        gets ``allowed_special="all"``; with ``disallowed_special=()``, those of a Tokenizer with
         ``encode_special_tokens = True``. Added tokens that are not special are always tokens. The post-processor and
         the decoder decide no id: they are kept for `to_huggingface`.
 
@@ -170,7 +203,7 @@ class Vocabulary:
         return cls(vocabulary_of(read_tokenizer_json(source)))
 
     def to_huggingface(self, path: str | os.PathLike[str]) -> None:
-        """Writes a ``tokenizer.json`` that `tokenizers` reads, with equal ids, replacing an existing file in one step.
+        """Write a ``tokenizer.json`` that `tokenizers` reads, with equal ids, replacing an existing file in one step.
 
         A rank file's vocabulary becomes a list of all its merges with ``ignore_merges``. Raises ConfigError for a
         vocabulary that the file cannot express: where two tokens have the same bytes, or a special token has the text
@@ -180,35 +213,41 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Reads a file written by `save`. Raises FormatError for a foreign, truncated or damaged one."""
+        """Read a file written by `save`. Raises FormatError for a foreign, truncated or damaged one."""
         try:
             return cls.from_bytes(Path(path).read_bytes())
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the vocabulary, versioned and with a checksum, replacing an existing file in one step."""
+        """Write the vocabulary, versioned and with a checksum, replacing an existing file in one step.
+
+        Raises OutputError if the file cannot be written.
+        """
         write_atomically(path, self.to_bytes())
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Self:
-        """The tokenizer that `to_bytes` serialized (format: cpp/fastcompress/bpe/FORMAT.md)."""
-        return cls(_core.Tokenizer.parse(bytes(blob)))
+        """Parse what `to_bytes` returned (format: cpp/fastcompress/bpe/FORMAT.md). Raises FormatError otherwise."""
+        core = _core.Tokenizer.parse(as_bytes(blob, "blob"))
+        if core.metadata:
+            check_metadata(core.metadata)
+        return cls(core)
 
     def to_bytes(self) -> bytes:
-        """Everything that decides the ids, as in the file that `save` writes."""
+        """Return everything that decides the ids, as in the file that `save` writes."""
         return self._core.serialize()
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
 
     @property
     def vocab_size(self) -> int:
-        """One more than the greatest id, special tokens included (a rank file may leave ids unused)."""
+        """One more than the largest id, special tokens included. (Ids may be unused.)"""
         return self._core.size
 
     @property
     def pattern(self) -> str:
-        """The name of the pretokenizer pattern, or the regex or the JSON of the steps that stand in its place."""
+        """The name of the pretokenizer pattern, or the regex or the JSON of the steps that take its place."""
         if self._custom is None:
             return self._core.pattern
         [*others, step] = self._custom.steps
@@ -221,52 +260,57 @@ class Vocabulary:
 
     @property
     def added_tokens(self) -> list[AddedToken]:
-        """The special tokens and the other tokens that are sought in the text before it is cut, by id."""
+        """The tokens that are sought in a text before it is cut into pretokens, special or not, by id."""
         return list(self._special.added)
 
     @property
     def lossless(self) -> bool:
-        """``decode_bytes(encode_ordinary(x)) == x`` for all bytes.
+        """Whether ``decode_bytes(encode_ordinary(x)) == x`` for all bytes.
 
-        Not so with a normalizer, a space put before the text, a pattern that drops text, added tokens that take white
+        False with a normalizer, a space put before the text, a pattern that drops text, added tokens that take white
         space or share an id, and vocabularies without the bytes that UTF-8 never holds.
         """
         core = self._core
         changes_text = core.nfc or core.prefix_space or not core.has_all_bytes
-        drops_text = self._custom is not None and not self._custom.keeps_text
+        drops_text = self._custom is not None and not self._custom.lossless
         return not (changes_text or drops_text or self._special.any_loses_text)
 
     @functools.cached_property
     def token_lengths(self) -> npt.NDArray[np.int64]:
-        """int64[vocab_size]: the number of bytes each id spells; 0 for an unused id. Read-only."""
+        """The number of bytes of each id, int64[vocab_size]; 0 for an unused id. Read-only."""
         lengths = self._core.token_lengths()
         lengths.setflags(write=False)
         return lengths
 
     @property
     def merges(self) -> npt.NDArray[np.uint32]:
-        """uint32[n, 3]: (left, right, result) in rank order; empty for a vocabulary read from a rank file."""
+        """The merges in rank order, uint32[n, 3]: left, right, result. Empty for a vocabulary from a rank file."""
         return self._core.merges()
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """64 hex digits: the SHA-256 that ends the serialized form. Equal fingerprints mean equal ids on every text."""
+        """The SHA-256 that ends the serialized form, as 64 hex digits. Equal ones mean equal ids on every text."""
         return self.to_bytes()[-32:].hex()
 
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
-        """The bytes an id spells. Raises UnknownTokenError (a DataError and KeyError) for an id that is none."""
+        """Return the bytes of an id. Raises UnknownTokenError (a DataError and KeyError) for one not in use."""
         return self._core.token_bytes(token_id)
 
     def token_id(self, token: str | bytes) -> int:
-        """The id that spells exactly this text; of an ordinary and a special token the ordinary one.
+        """Return the id of the token with exactly this text; of an ordinary and a special token the ordinary one.
 
         Raises UnknownTokenError if there is none. O(len(token)), plus the number of special tokens.
         """
-        return self._core.token_id(token)
+        if not isinstance(token, TEXT_TYPES):
+            raise TypeError(f"token is {shown(token)}; it must be str or bytes")
+        try:
+            return self._core.token_id(token if isinstance(token, str) else bytes(token))
+        except UnicodeEncodeError as error:
+            raise SurrogateTokenError(*error.args) from None
 
     def ordinary_tokens(self) -> dict[bytes, int]:
-        """Every token that is not special, to its id, in the order of ids: for a rank file, its ranks.
+        """Return the id of every token that is not special, in the order of ids: for a rank file, its ranks.
 
-        (Where merges learned a string twice, the greater id.) Made anew on each call.
+        (Where merges learned a string twice, the larger id.) Made anew on each call.
         """
         return self._core.ordinary_tokens()

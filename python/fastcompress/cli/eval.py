@@ -81,6 +81,7 @@ def evaluate(
 
 def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int) -> Evaluation:
     from fastcompress.evaluation.bits_per_byte import evaluate as score
+    from fastcompress.models.threads import choose_threads, limited_threads
 
     num_before = 0
     with progress_bar("scoring", unit="window") as advance:
@@ -90,7 +91,9 @@ def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int
             advance(num_done - num_before, num_windows)
             num_before = num_done
 
-        return score(run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show)
+        num_threads = choose_threads(batch_size, run.model.context_length, run.model.config.width)
+        with limited_threads(num_threads):
+            return score(run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show)
 
 
 def _data_of(directory: Path, corpus: str | None, text_key: str) -> tuple[RunData, RunData | None]:

@@ -15,7 +15,7 @@ from fastcompress.cli.output import json_option, show_result
 )
 @click.argument("name", type=click.Choice(["quick", "shakespeare"]))
 @click.option("-o", "--output", help="Directory of report.html, report.json and the runs.  [default: study-NAME]")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all the randomness.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Random seed.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or mps.")
 @json_option
 def study(name: str, output: str | None, seed: int, device: str, as_json: bool) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MODEL_FIELDS = ("context_length", "num_layers", "num_heads", "width", "dropout")
 _TRAIN_FIELDS = (
     "steps", "flops", "seconds", "batch_size", "micro_batch_size", "learning_rate", "weight_decay", "warmup",
-    "cooldown", "precision", "compile", "device", "eval_every", "eval_bytes", "seed",
+    "cooldown", "precision", "compile", "device", "num_threads", "eval_every", "eval_bytes", "seed",
 )  # fmt: skip
 _HORIZONS = ("steps", "flops", "seconds")
 
@@ -39,9 +39,10 @@ _HORIZONS = ("steps", "flops", "seconds")
 @corpus_options
 @click.option("--shards", metavar="DIRECTORY", help="Instead of --corpus and --codec: what encode wrote.")
 @click.option("--codec", "codec_spec", metavar="CODEC", help=f"{CODEC_HELP}  [default: byte]")
-@click.option("--steps", type=int, help="Train this many steps,")
-@click.option("--flops", type=float, help="or as many as fit this many floating-point operations,")
-@click.option("--seconds", type=float, help="or this long.")
+@click.option("--steps", type=int, help="Train for this many steps.")
+@click.option("--flops", type=float, help="Train for as many steps as fit into this many floating-point operations.")
+@click.option("--seconds", type=float, help="Train for this long on the clock. Evaluations count; they are held to a "
+              "quarter of it, apart from the first and the last one.")  # fmt: skip
 @click.option("--preset", type=click.Choice(["workshop", "modern"]),
               help="workshop: GPT-2; modern: RoPE, RMSNorm, SwiGLU, QK norm.  [default: modern]")  # fmt: skip
 @click.option("--layers", "num_layers", type=int, help="Transformer blocks.  [default: 6]")
@@ -51,7 +52,7 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--dropout", type=float, help="[default: 0.2 for workshop, 0 for modern]")
 @click.option("--batch-size", type=int, help="Sequences a step.  [default: 64]")
 @click.option("--micro-batch-size", type=int, help="Sequences at once; smaller needs less memory.")
-@click.option("--learning-rate", type=float, help="At its peak.  [default: 0.001]")
+@click.option("--learning-rate", type=float, help="Peak learning rate.  [default: 0.001]")
 @click.option("--weight-decay", type=float, help="[default: 0.1]")
 @click.option("--warmup", type=float, help="Fraction of the run.  [default: 0.02]")
 @click.option("--cooldown", type=float, help="Fraction of the run.  [default: 0.4]")
@@ -60,7 +61,10 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16", "float16"]))
 @click.option("--compile", type=click.Choice(["auto", "on", "off"]), help="torch.compile; auto: on CUDA.")
 @click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: auto]")
-@click.option("--seed", type=int, help="Of weights, dropout and batches.  [default: 0]")
+@click.option(
+    "--threads", "num_threads", type=int, help="CPU threads.  [default: 1 for small models, else one per core]"
+)
+@click.option("--seed", type=int, help="Seed for initial weights, dropout and batch order.  [default: 0]")
 @json_option
 def train(
     run_dir: str,
@@ -100,6 +104,7 @@ def train(
             need_one(**{name: given.get(name) for name in _HORIZONS})
             _refuse_existing_run(directory)
             codec, model_config, config = _new_settings(data.codec(codec_spec or "byte"), preset, given)
+        _check_memory(model_config, config)
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists():
@@ -123,7 +128,6 @@ def _new_settings(codec: Codec, preset: str | None, given: dict[str, Any]) -> tu
 
 def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPTConfig, TrainConfig]:
     """The run's own settings with the options given laid over them; a new horizon replaces the old one."""
-    from fastcompress.codec import load_codec
     from fastcompress.models.gpt import GPTConfig
     from fastcompress.training.config import TrainConfig
     from fastcompress.training.run_directory import RunDirectory
@@ -131,7 +135,7 @@ def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPT
     run = RunDirectory(directory)
     stored = run.read_config()
     model, train = stored["model"], stored["train"]
-    codec = load_codec(run.codec)
+    codec = run.load_codec()
     run.check_codec(codec)
     if any(name in given for name in _HORIZONS):
         train |= dict.fromkeys(_HORIZONS)
@@ -146,6 +150,14 @@ def _refuse_existing_run(directory: Path) -> None:
 
     if (directory / "config.json").exists():
         raise OutputError(f"{directory}: holds a run already; go on with --resume, or choose another --run-dir")
+
+
+def _check_memory(model_config: GPTConfig, config: TrainConfig) -> None:
+    """Before the text is encoded: the trainer would refuse only after."""
+    from fastcompress.training.device import choose_device
+    from fastcompress.training.memory import check_memory
+
+    check_memory(model_config, config, choose_device(config.device))
 
 
 def _train(

@@ -7,7 +7,9 @@ FORMAT of a directory (one file's format: `fastcompress.data.shard_file`)::
     DIRECTORY/train/00001.shard       ...
     DIRECTORY/validation/00000.shard
 
-Splits are written under temporary names and renamed when complete: each is there whole or not at all.
+Splits are written under temporary names and renamed when complete: each is there whole or not at all. Several
+processes may write to one directory at a time: they encode side by side, and take turns (`DIRECTORY/.lock`) to check
+what is there by then and to put their splits in place.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
 from fastcompress.data.encode import encode_documents
 from fastcompress.data.shard_file import (
@@ -35,7 +39,14 @@ from fastcompress.data.shard_file import (
     token_dtype,
     write_header,
 )
-from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
+from fastcompress.errors import (
+    ConfigError,
+    DataError,
+    FastcompressError,
+    FormatError,
+    MismatchError,
+    OutputError,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,6 +55,8 @@ SHARD_TOKENS = 1 << 27
 # Pages touched by random reads count as the process's memory until given back. A read can map 2 MiB (measured
 # on Linux 6.18, whose page cache uses large folios), and giving back takes 2 us.
 _READS_PER_RELEASE = 16
+# Others hold the lock for a few renames, or while a file system that has stalled comes back.
+_LOCK_SECONDS = 60.0
 
 
 def write_shards(
@@ -71,8 +84,13 @@ def write_shards(
     Raises OutputError when the split exists or cannot be written, MismatchError when the directory holds
     splits of another codec, DataError when there is no document or the codec cannot spell one.
     """
-    _check_split(Path(directory), split, codec, overwrite)
-    _write(Path(directory), {split: documents}, [split], codec, shard_tokens, num_threads, progress)
+    directory = Path(directory)
+
+    def check() -> list[str]:
+        _check_split(directory, split, codec, overwrite)
+        return [split]
+
+    _write(directory, {split: documents}, check, codec, shard_tokens, num_threads, progress)
 
 
 def write_splits(
@@ -91,16 +109,19 @@ def write_splits(
     `overwrite` all its splits are replaced, also those of another codec or not in `splits`.
     """
     directory = Path(directory)
-    there = list_splits(directory)
-    if there and not overwrite:
-        raise OutputError(
-            f"{directory}: holds splits already ({', '.join(there)}); choose another directory or overwrite it "
-            "(--overwrite)"
-        )
-    old = sorted({*there, *splits})
-    for split in old:
-        _check_folder(directory, split, overwrite)
-    _write(directory, splits, old, codec, shard_tokens, num_threads, progress)
+
+    def check() -> list[str]:
+        there = list_splits(directory)
+        if there and not overwrite:
+            raise OutputError(
+                f"{directory}: already holds the splits {', '.join(there)}; choose another directory, or pass "
+                "overwrite=True"
+            )
+        for split in {*there, *splits}:
+            _check_folder(directory, split, overwrite)
+        return sorted({*there, *splits})
+
+    _write(directory, splits, check, codec, shard_tokens, num_threads, progress)
 
 
 def _check_split(directory: Path, split: str, codec: Codec, overwrite: bool) -> None:
@@ -115,26 +136,30 @@ def _check_split(directory: Path, split: str, codec: Codec, overwrite: bool) -> 
 
 def _check_folder(directory: Path, split: str, overwrite: bool) -> None:
     if not split.isidentifier():
-        raise ConfigError(f"split name {split!r}: use letters, digits and underscores, such as 'train'")
+        raise ConfigError(f"split is {split!r}; it must consist of letters, digits and underscores, such as 'train'")
     folder = directory / split
     if folder.exists() and not overwrite:
-        raise OutputError(f"{folder}: exists; choose another directory or overwrite it (--overwrite)")
+        raise OutputError(f"{folder}: already exists; choose another directory, or pass overwrite=True")
     if folder.exists() and not (folder.is_dir() and all(path.suffix == ".shard" for path in folder.iterdir())):
-        raise OutputError(f"{folder}: is or holds something else than shards; choose another directory")
+        raise OutputError(f"{folder}: is not a directory of shards only; choose another directory")
 
 
 def _write(
     directory: Path,
     splits: Mapping[str, Iterable[bytes]],
-    old: Sequence[str],
+    check: Callable[[], Sequence[str]],
     codec: Codec,
     shard_tokens: int,
     num_threads: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Write `splits` beside those that are there, then put them in place of the splits `old`."""
+    """Write `splits` beside those that are there, then put them in place of the splits that `check` returns.
+
+    `check` raises if they must not be written. It is asked before the work, and again when nobody else can write.
+    """
     if shard_tokens < 1:
-        raise ConfigError(f"shard_tokens is {shard_tokens}, must be at least 1")
+        raise ConfigError(f"shard_tokens is {shard_tokens}; it must be at least 1")
+    check()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         temporary = directory / f".{secrets.token_hex(8)}.partial"
@@ -144,18 +169,61 @@ def _write(
                 (temporary / split).mkdir()
                 _write_files(temporary / split, documents, codec, shard_tokens, num_threads, progress)
             save_codec(codec, temporary / "codec.json")
-            (temporary / ".old").mkdir()
-            for split in old:
-                if (directory / split).exists():
-                    os.replace(directory / split, temporary / ".old" / split)
-            for name in ("codec.json", *splits):
-                os.replace(temporary / name, directory / name)
+            with locked(directory, wait_seconds=_LOCK_SECONDS):
+                _put_in_place(directory, temporary, splits, check())
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    except OutputError:
+    except FastcompressError:
         raise
     except OSError as error:
-        raise OutputError(f"{directory}: cannot be written ({error.strerror}); choose another") from error
+        raise OutputError(
+            f"{directory}: cannot be written ({error.strerror}); free space there, or choose another directory"
+        ) from error
+
+
+def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterable[str]) -> None:
+    """Move the splits `old` and their codec out of `directory`, and `splits` and theirs from `new` into it.
+
+    If a move fails, those before it are undone.
+    """
+    names, leaving = list(splits), [name for name in old if (directory / name).exists()]
+    codec_file = directory / "codec.json"
+    if not codec_file.exists() or codec_file.read_bytes() != (new / "codec.json").read_bytes():
+        names.insert(0, "codec.json")
+        leaving += ["codec.json"] if codec_file.exists() else []
+    # Beside `new`, which is deleted whatever happens: these are deleted only when the new ones are in place.
+    away = new.with_suffix(".old")
+    away.mkdir()
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for name in leaving:
+            _move(directory / name, away / name, moved)
+        for name in names:
+            _move(new / name, directory / name, moved)
+    except BaseException:
+        for source, target in reversed(moved):
+            os.rename(target, source)
+        away.rmdir()
+        raise
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
+    """Rename a file or folder to a name that is free, and note it in `moved`. FileExistsError if it is not free.
+
+    On POSIX rename() replaces files and empty folders without a word, so the name is claimed by a call that does not.
+    """
+    claim: Callable[[], object] = target.mkdir if source.is_dir() else lambda: target.open("xb").close()
+    free: Callable[[], object] = target.rmdir if source.is_dir() else target.unlink
+    if sys.platform != "win32":  # where rename() refuses by itself
+        claim()
+    try:
+        os.rename(source, target)
+    except BaseException:
+        if sys.platform != "win32":
+            free()
+        raise
+    moved.append((source, target))
 
 
 def _write_files(

@@ -33,6 +33,7 @@ from torch import Tensor, nn
 
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, MismatchError
+from fastcompress.models.allocation import memory_errors
 from fastcompress.models.blocks import LanguageModel
 from fastcompress.models.gpt import next_token_loss
 
@@ -91,6 +92,7 @@ def scoring_windows(num_symbols: int, context_length: int, stride: int) -> Itera
         yield Window(begin, end - stride, min(end, num_symbols))
 
 
+@memory_errors()
 def evaluate(
     model: LanguageModel,
     codec: Codec,

@@ -18,6 +18,7 @@ from torch import Tensor
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.evaluation.bits_per_byte import device_of, evaluation_mode
+from fastcompress.models.allocation import memory_errors
 from fastcompress.models.blocks import LanguageModel
 
 
@@ -110,6 +111,7 @@ def _stream(
         yield rest
 
 
+@memory_errors()
 def _next_logits(model: LanguageModel, sequence: list[int]) -> Tensor:
     window = sequence[-model.context_length :]
     with evaluation_mode(model), torch.inference_mode():

@@ -10,7 +10,7 @@ _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _OTHERS = sorted(set(range(256)) - set(_PRINTABLE))
 _CODE_POINTS = {byte: byte for byte in _PRINTABLE} | {byte: 0x100 + i for i, byte in enumerate(_OTHERS)}
 
-# For str.translate of Latin-1 text, and back; characters below 256 that are no alphabet become one past Latin-1.
+# For str.translate of Latin-1 text, and back; other characters below 256 become one past Latin-1.
 _TO_ALPHABET = {byte: chr(code_point) for byte, code_point in _CODE_POINTS.items()}
 _FROM_ALPHABET = dict.fromkeys(_OTHERS, "\uffff") | {point: chr(byte) for byte, point in _CODE_POINTS.items()}
 
@@ -19,7 +19,7 @@ ALPHABET: tuple[str, ...] = tuple(_TO_ALPHABET[byte] for byte in range(256))
 
 
 def to_alphabet(token: bytes) -> str:
-    """A token's bytes in the alphabet.
+    """Return a token's bytes in the alphabet.
 
     >>> to_alphabet(" é".encode())
     'ĠÃ©'
@@ -28,7 +28,7 @@ def to_alphabet(token: bytes) -> str:
 
 
 def from_alphabet(text: str) -> bytes | None:
-    """The inverse; None for a text with a character that is not of the alphabet."""
+    """Return the bytes of a text in the alphabet; None if a character is not in it."""
     try:
         return text.translate(_FROM_ALPHABET).encode("latin-1")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The encodings that OpenAI has published: which rank file, which pattern, which special tokens."""
+"""The encodings that OpenAI has published: rank file, pattern and special tokens of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RankSource:
 
     @property
     def url(self) -> str:
-        """Where it is published. tiktoken's cache names files by the SHA-1 of this."""
+        """The address of the file. tiktoken's cache names files by its SHA-1."""
         return _BASE_URL + self.path
 
     @property
@@ -29,7 +29,7 @@ class RankSource:
 
 @dataclasses.dataclass(frozen=True)
 class PublishedEncoding:
-    """Everything but the ranks themselves."""
+    """A published encoding: everything but the ranks themselves."""
 
     name: str
     pattern: str
@@ -59,9 +59,9 @@ def _numbered(texts: tuple[str, ...], first_id: int) -> dict[str, int]:
 
 
 def _harmony_tokens() -> dict[str, int]:
-    """The format of gpt-oss: o200k's, eleven roles and marks, and the rest of the ids in [199998, 201088) reserved."""
+    """Return the special tokens of gpt-oss: o200k's, eleven roles and marks, and the other ids to 201087, reserved."""
     named = {
-        _END_OF_PROMPT: 200018,  # before <|reserved_200018|>, so that this is what the id spells
+        _END_OF_PROMPT: 200018,  # before <|reserved_200018|>, so that the id decodes to this
         "<|startoftext|>": 199998,
         _END_OF_TEXT: 199999,
         "<|return|>": 200002,
@@ -92,4 +92,4 @@ _ENCODINGS = [
 ]
 
 PUBLISHED_ENCODINGS: Mapping[str, PublishedEncoding] = MappingProxyType({e.name: e for e in _ENCODINGS})
-"""By name, in the order in which they appeared."""
+"""The published encodings by name, in the order in which they appeared."""

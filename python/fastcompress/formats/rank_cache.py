@@ -1,10 +1,10 @@
-"""Where published rank files are found: tiktoken's cache folder, and the network behind it.
+"""Published rank files, from tiktoken's cache folder or else from the network.
 
 A file that tiktoken has fetched is used, and one fetched here serves tiktoken: the folder is the one that
 ``TIKTOKEN_CACHE_DIR`` names, else ``DATA_GYM_CACHE_DIR``, else ``data-gym-cache`` in the folder for temporary files; a
 file's name is the SHA-1 of its address. An empty variable turns the cache off. Files are checked against their known
-SHA-256, so it does not matter who wrote them. What is in no cache is downloaded, unless ``FASTCOMPRESS_OFFLINE`` is set
-(to anything but ``0``).
+SHA-256, so it does not matter who wrote them. A file that is not cached is downloaded, unless
+``FASTCOMPRESS_OFFLINE`` is set (to anything but ``0``).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fastcompress.errors import FormatError, MissingFileError, OutputError
 from fastcompress.formats.published_ranks import RankSource
 
 TIMEOUT_SECONDS = 20.0
-"""How long a download waits for an answer, or for more of one."""
+"""The time that a download waits for an answer, or for more of one."""
 _MAX_BYTES = 1 << 26  # the largest published file has 4 MB
 
 
 def published_file(sources: Sequence[RankSource]) -> tuple[RankSource, bytes]:
-    """The first of the files that the cache holds intact, else the first one downloaded; and its content.
+    """Return the first of the files that the cache holds intact, or else the first one downloaded, and its content.
 
-    Raises MissingFileError when there is none and it cannot be downloaded, FormatError when what was downloaded is
-    another file, and OutputError when the folder that a variable names cannot be written to. A file is read and hashed
-    in O(its size); nothing waits for the network if the cache has it.
+    Raises MissingFileError if none is cached and it cannot be downloaded, FormatError if what was downloaded is another
+    file, and OutputError if the folder that a variable names cannot be written to. A file is read and hashed in O(its
+    size); nothing waits for the network if the cache has it.
     """
-    folder, chosen_by_user = _cache_folder()
+    folder, chosen_by_user = cache_folder()
     for source in sources:
         if folder is not None and (content := _read_intact(cached_path(folder, source), source)) is not None:
             return source, content
@@ -38,7 +38,7 @@ def published_file(sources: Sequence[RankSource]) -> tuple[RankSource, bytes]:
     content = _download(source, folder)
     if folder is not None:
         try:
-            _store(cached_path(folder, source), content)
+            store(cached_path(folder, source), content)
         except OSError as error:
             if chosen_by_user:  # else the next process fetches it again
                 raise OutputError(
@@ -49,12 +49,17 @@ def published_file(sources: Sequence[RankSource]) -> tuple[RankSource, bytes]:
 
 
 def cached_path(folder: Path, source: RankSource) -> Path:
-    """Where tiktoken keeps a published file."""
-    return folder / hashlib.sha1(source.url.encode(), usedforsecurity=False).hexdigest()
+    """Return the path at which tiktoken keeps a published file."""
+    return address_path(folder, source.url)
 
 
-def _cache_folder() -> tuple[Path | None, bool]:
-    """The cache's folder (None: no cache), and whether a variable names it."""
+def address_path(folder: Path, address: str) -> Path:
+    """Return the path at which tiktoken keeps what it fetched from an address."""
+    return folder / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+
+
+def cache_folder() -> tuple[Path | None, bool]:
+    """Return the cache's folder, or None for no cache, and whether a variable names it."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if (folder := os.environ.get(variable)) is not None:
             return (Path(folder) if folder else None), True
@@ -64,7 +69,7 @@ def _cache_folder() -> tuple[Path | None, bool]:
 
 
 def _read_intact(path: Path, source: RankSource) -> bytes | None:
-    """The content of a file, or None if there is none or it is another one than the source."""
+    """Return the content of a file, or None if it does not exist or is another one than the source."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -76,21 +81,34 @@ def _is_intact(content: bytes, source: RankSource) -> bool:
     return hashlib.sha256(content).hexdigest() == source.sha256
 
 
-def _download(source: RankSource, folder: Path | None) -> bytes:
+def download(address: str, max_bytes: int = -1) -> bytes:
+    """Return what a web address leads to, at most `max_bytes` bytes of it (-1 for no limit).
+
+    Raises MissingFileError if it cannot be downloaded, or if FASTCOMPRESS_OFFLINE is set.
+    """
     if os.environ.get("FASTCOMPRESS_OFFLINE", "0") not in ("", "0"):
-        raise _missing(source, folder, "FASTCOMPRESS_OFFLINE is set")
+        raise MissingFileError(f"{address}: FASTCOMPRESS_OFFLINE is set")
     import http.client  # here, since they take longer to import than the package
     import urllib.request
 
     try:
-        with urllib.request.urlopen(source.url, timeout=TIMEOUT_SECONDS) as answer:
-            content: bytes = answer.read(_MAX_BYTES)
+        with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
+            content: bytes = answer.read(max_bytes)
     except (OSError, http.client.HTTPException) as error:  # urllib's errors and timeouts are OSErrors
-        raise _missing(source, folder, f"the download failed: {getattr(error, 'reason', None) or error}") from error
+        reason = getattr(error, "reason", None) or error
+        raise MissingFileError(f"{address}: the download failed: {reason}") from error
+    return content
+
+
+def _download(source: RankSource, folder: Path | None) -> bytes:
+    try:
+        content = download(source.url, _MAX_BYTES)
+    except MissingFileError as error:
+        raise _missing(source, folder, str(error).removeprefix(f"{source.url}: ")) from error
     if not _is_intact(content, source):
         raise FormatError(
             f"{source.url}: what was downloaded has {len(content)} bytes and a wrong SHA-256; a proxy may have "
-            "answered, or the download broke off: try again"
+            "answered, or the download broke off; try again"
         )
     return content
 
@@ -98,18 +116,20 @@ def _download(source: RankSource, folder: Path | None) -> bytes:
 def _missing(source: RankSource, folder: Path | None, reason: str) -> MissingFileError:
     name = source.path.rpartition("/")[2]
     if folder is None:
-        return MissingFileError(f"{name} is not at hand: the cache is off (its variable is ''), and {reason}")
+        return MissingFileError(f"{name} is not available: the cache is off (its variable is ''), and {reason}")
     path = cached_path(folder, source)
     state = "has a wrong SHA-256 (a damaged copy)" if path.exists() else "does not exist"
     return MissingFileError(
-        f"{name} is not at hand: {path} {state}, and {reason}. Where there is a network, fetch {source.url} and "
+        f"{name} is not available: {path} {state}, and {reason}. Where there is a network, fetch {source.url} and "
         "save it there under that name, or set TIKTOKEN_CACHE_DIR to a folder that has it, or give its path instead"
     )
 
 
-def _store(path: Path, content: bytes) -> None:
-    """Puts a file into the cache in one step. A link of that name, which another user of a shared folder may have left,
-    is replaced and not followed."""
+def store(path: Path, content: bytes) -> None:
+    """Put a file into the cache in one step.
+
+    A link of that name, which another user of a shared folder may have left, is replaced and not followed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
     try:

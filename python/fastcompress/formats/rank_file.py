@@ -1,4 +1,4 @@
-"""tiktoken's rank files: a line a token, its bytes in base64, a space, and its rank. And GPT-2's list of merges."""
+"""tiktoken's rank files, one line per token: its bytes in base64, a space, its rank. And GPT-2's list of merges."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fastcompress._core import bpe as _core
 from fastcompress.errors import ConfigError, FormatError
+from fastcompress.formats.byte_level import ALPHABET, from_alphabet
 from fastcompress.formats.published_ranks import PublishedEncoding
 from fastcompress.formats.rank_cache import published_file
 
@@ -18,24 +19,24 @@ MAX_IDS = 1 << 21
 
 
 def read_rank_file(path: str | os.PathLike[str]) -> dict[bytes, int]:
-    """The ranks of a ``.tiktoken`` file, in the order of ranks.
+    """Return the ranks of a ``.tiktoken`` file, in the order of ranks. O(file).
 
-    Raises FormatError, with the line's number, for a line that is not ``base64 rank``, for a token or a rank that
-    stands twice, and for an empty file; ConfigError for a file that leaves too many ranks unused. O(file).
+    Raises FormatError, with the line's number, for a line that is not ``base64 rank``, for a repeated token or rank,
+    and for an empty file; ConfigError for a file that leaves too many ranks unused.
     """
     with naming_file(path):
         return _core.parse_rank_file(Path(path).read_bytes())
 
 
 def read_published_ranks(encoding: PublishedEncoding) -> bytes:
-    """The rank file of a published encoding, from tiktoken's cache or the network (see `rank_cache`)."""
+    """Return the rank file of a published encoding, from tiktoken's cache or the network (see `rank_cache`)."""
     source, content = published_file(encoding.sources)
     return _rank_file_of_merges(content.decode("utf-8")) if source.is_merge_list else content
 
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Puts a file's name before what the core says of its content."""
+    """Put a file's name before what the core says of its content."""
     try:
         yield
     except (FormatError, ConfigError) as error:
@@ -43,14 +44,8 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _rank_file_of_merges(merges: str) -> bytes:
-    """The rank file that says what GPT-2's ``vocab.bpe`` says: the bytes, then a token a merge, in that order.
-
-    Bytes are spelled by characters there: printable ones of Latin-1 by themselves, the others by U+0100 and up.
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    byte_of = {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
-    tokens = [bytes([byte]) for byte in (*printable, *others)]
+    """Return the rank file that says the same as GPT-2's ``vocab.bpe``: the bytes, then a token per merge, in order."""
+    tokens = [from_alphabet(character) for character in sorted(ALPHABET)]
     lines = merges.split("\n")[1:]  # after the version
-    tokens += [bytes(byte_of[c] for c in line if c != " ") for line in lines if line]
-    return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
+    tokens += [from_alphabet(line.replace(" ", "")) for line in lines if line]
+    return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens) if token)

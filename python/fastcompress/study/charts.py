@@ -33,7 +33,8 @@ MARKERS = (
 )
 MARKER_DISTANCE = 34  # along x, at least; closer markers would hide the line
 MAX_TICKS = 6
-LARGEST = 1e30  # beyond it a coordinate means nothing and only risks overflow
+# Beyond these a coordinate means nothing, and risks overflow or the precision of subnormal numbers.
+LARGEST, SMALLEST = 1e30, 1e-30
 # Bits per byte of a model that has learnt nothing: higher values say "broken", not "how broken".
 UNIFORM_BITS = 8.0
 
@@ -165,8 +166,8 @@ def shorten(label: str, limit: int) -> str:
 
 
 def is_drawable(point: Point, *, log_x: bool) -> bool:
-    """A finite, non-negative value at a finite place that the x axis has (a log axis has no zero)."""
-    x_is_there = 0 <= point.x <= LARGEST and (point.x > 0 or not log_x)
+    """Return whether a point has a finite, non-negative value and lies on the x axis (a log axis has no zero)."""
+    x_is_there = (SMALLEST if log_x else 0) <= point.x <= LARGEST
     return x_is_there and 0 <= point.y <= LARGEST  # a NaN fails every comparison
 
 
@@ -206,7 +207,8 @@ def line_chart(
     x_ticks = log_ticks(min(places), max(places)) if log_x else linear_ticks(0.0, max(places), integer=True)
     y_ticks = linear_ticks(*y_range(drawn))
     # A log axis may end between two round numbers; a linear one may too, on the right: no empty strip there.
-    x_high = max(places) if max(places) > x_ticks[0] else x_ticks[-1]
+    # But it has room between its ends, and on a linear one for two ticks.
+    x_high = max(places) if max(places) >= (x_ticks[0] * (1 + 1e-6) if log_x else x_ticks[1]) else x_ticks[1]
     x = Axis(x_ticks[0], x_high, left, right, log_x, tuple(t for t in x_ticks if t <= x_high * (1 + 1e-9)))
     y = Axis(y_ticks[0], y_ticks[-1], bottom, top, False, tuple(y_ticks))
     clip = f"clip-{key}-{layout.name}"

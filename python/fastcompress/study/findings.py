@@ -168,7 +168,9 @@ def limits(study: Mapping[str, Any]) -> str:
     tuning = study.get("tuning", "How they were chosen is not recorded.")
     text = (
         f"One seed ({study['seed']}): a rerun with another moves every figure. Over five seeds of the quick study an "
-        f"arm's figure moved by {SPREAD}{NBSP}%, so a gap under {100 * CHANCE:.0f}{NBSP}% may be chance. Small models, "
+        f"arm's figure moved by {SPREAD}{NBSP}%, so a gap under {100 * CHANCE:.0f}{NBSP}% may be chance. Another "
+        f"processor, or another number of threads, rounds otherwise: that moved a figure by up to 2.7{NBSP}%. "
+        "Small models, "
         "one corpus, little compute: which tokenization wins can change with scale. All arms share one set of "
         f"hyperparameters, which may suit one better than another. {tuning}"
     )

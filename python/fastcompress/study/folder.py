@@ -67,16 +67,21 @@ def claim(directory: Path, settings: Settings) -> None:
         FormatError: its mark is damaged.
     """
     path = directory / "arms" / "study.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{directory}: cannot be written ({error.strerror}); choose another --output") from error
+    make_folder(path.parent, directory)
     if path.exists():
-        _refuse_differences(directory, _read_object(path, "choose another --output, or delete the folder"), settings)
+        _refuse_differences(directory, _read_object(path, "choose another output folder, or delete it"), settings)
     elif any(not other.name.startswith(".") for other in path.parent.iterdir()):
-        raise OutputError(f"{directory}: holds arms of another version; choose another --output or delete it")
+        raise OutputError(f"{directory}: holds arms of another version; choose another output folder, or delete it")
     else:
         write_atomically(path, _to_bytes(settings))
+
+
+def make_folder(path: Path, named: Path) -> None:
+    """Make the folder ``path`` if it is missing. Raises OutputError, about ``named``, if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{named}: cannot be written ({error.strerror}); choose another output folder") from error
 
 
 @dataclass
@@ -104,11 +109,7 @@ class ArmRecord:
             FormatError: the file is damaged.
         """
         if not path.exists():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                message = f"{path.parent}: cannot be written ({error.strerror}); choose another --output"
-                raise OutputError(message) from error
+            make_folder(path.parent, path.parent)
             return cls(path, made_from, since)
         stored = _read_object(path, _REMEDY)
         seconds, entry = stored.get("seconds"), stored.get("entry")
@@ -159,7 +160,7 @@ def _refuse_differences(folder: Path, stored: Settings, given: Settings) -> None
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         raise OutputError(
             f"{folder}: was made with other settings: {'; '.join(found[:3])}{more}; "
-            "run it with those again, choose another --output, or delete the folder"
+            "run it with those again, choose another output folder, or delete it"
         )
 
 

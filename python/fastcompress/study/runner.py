@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from fastcompress import __version__
+from fastcompress._locks import locked
 from fastcompress.codec import Codec, bigram_coverage
 from fastcompress.data.corpora import Corpus, load_corpus
 from fastcompress.data.shards import TokenDataset, write_shards
@@ -32,27 +33,41 @@ from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.threads import limited_threads
 from fastcompress.study.arms import Arm, Study, find_study
-from fastcompress.study.folder import ArmRecord, arm_settings, claim, study_settings
+from fastcompress.study.folder import ArmRecord, arm_settings, claim, make_folder, study_settings
 from fastcompress.study.report import FORMAT, VERSION, write_report
 from fastcompress.training.batches import first_documents
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import capability_of, choose_device, choose_precision
-from fastcompress.training.loop import TrainResult, train
+from fastcompress.training.loop import TrainResult, threads_for, train
 
 
 def run_study(name: str | Study, output: Path, *, seed: int = 0, device: str = "auto", progress: bool = True) -> Path:
-    """Runs the named study (or one of your own) and returns the path of its ``report.html``.
+    """Run a study and return the path of its ``report.html``.
 
-    seed: of weights, batches, dropout and samples. device: as in TrainConfig. progress: print a line for each stage
-    and show bars.
+    Args:
+        name: One of ``arms.STUDIES``, or a study of your own.
+        output: The study's folder; made if it is missing.
+        seed: Seed for weights, batches, dropout and samples.
+        device: As in ``TrainConfig``.
+        progress: Print a line for each stage and show progress bars.
 
-    Raises ConfigError for an unknown study, OutputError when ``output`` cannot be written or holds another study or
-    arms made otherwise, FormatError when what it holds is damaged.
+    Raises:
+        ConfigError: There is no study of that name.
+        OutputError: ``output`` cannot be written, holds another study or arms made otherwise, or another process
+            writes to it.
+        FormatError: A file in ``output`` is damaged.
     """
     study = find_study(name) if isinstance(name, str) else name
     corpus = load_corpus(study.corpus)
     directory = Path(output)
+    make_folder(directory / "arms", directory)
+    with locked(directory):
+        return _run_study(study, corpus, directory, seed, device, progress)
+
+
+def _run_study(study: Study, corpus: Corpus, directory: Path, seed: int, device: str, progress: bool) -> Path:
     settings = study_settings(study, corpus, seed, choose_device(device).type)
     claim(directory, settings)
     splits = ", ".join(f"{split} {corpus.num_bytes(split):,} bytes" for split in ("train", study.evaluated_split))
@@ -107,6 +122,7 @@ def _run_arm(
         model_config = make_config(vocab_size=codec.vocab_size + 1, **study.model)
         training = TrainConfig(flops=study.training_flops, seed=seed, device=device, **study.training)
         held_out = corpus.contents(study.evaluated_split)
+        num_threads = threads_for(model_config, training)
         result = train(
             model_config,
             codec,
@@ -118,17 +134,20 @@ def _run_arm(
             on_metrics=lambda metrics: record.keep_time() if metrics["event"] == "eval" else None,
             progress=progress,
         )
+        with limited_threads(num_threads):
+            evaluation = evaluate(result.model, codec, held_out).to_json()
+            sample = _sample(study, result.model, codec, tokens, seed)
         entry = {
             "name": arm.name,
             "label": arm.label,
             **_describe_model(study, result.model, codec, tokens),
             **_describe_training(result, tokens),
             "curve_evaluation": _describe_curve(training, model_config, held_out),
-            "evaluation": {**evaluate(result.model, codec, held_out).to_json(), "precision": "float32"},
+            "evaluation": {**evaluation, "precision": "float32"},
             "prompt": study.prompt,
-            "sample": _sample(study, result.model, codec, tokens, seed),
+            "sample": sample,
             "notes": [*_notes(tokens), *([arm.note] if arm.note else [])],
-            "machine": describe_machine(device),
+            "machine": describe_machine(device, num_threads),
             "finished": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
     except BaseException:  # Ctrl-C above all: the time was spent all the same
@@ -206,13 +225,13 @@ def _notes(tokens: TokenDataset) -> list[str]:
     ]
 
 
-def describe_machine(device: str) -> dict[str, Any]:
-    """What ran the study, as far as speed and reproducibility depend on it."""
+def describe_machine(device: str, num_threads: int) -> dict[str, Any]:
+    """Describe what ran an arm, as far as speed and reproducibility depend on it."""
     chosen = choose_device(device)
     return {
         "device": chosen.type,
         "device_name": torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else _processor_name(),
-        "num_threads": torch.get_num_threads(),
+        "num_threads": num_threads,
         "python": platform.python_version(),
         "torch": torch.__version__,
     }

@@ -6,6 +6,10 @@ object (model and training configuration, codec fingerprint, where the run stand
 is stored once, under the embedding's name. ``best.safetensors`` holds the model's tensors only;
 ``last.safetensors`` all that a resumed run needs. No pickle, so loading a stranger's checkpoint runs no code.
 
+The metadata also hold ``sha256``, a checksum over every byte of the file (``checksum.py``), and the state says which
+run the file belongs to and what its codec.json is (``run``), so damage and files of another run are noticed.
+Checkpoints of older versions have neither; they load with a warning.
+
 Writing is all or nothing: a temporary file beside the target, on disk before it is renamed.
 """
 
@@ -22,11 +26,14 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fastcompress._files import replacing
-from fastcompress.codec import Codec, load_codec
+from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
+from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.training import checksum
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import choose_device
+from fastcompress.training.run_directory import RunDirectory
 
 FORMAT = "fastcompress-checkpoint"
 VERSION = 1
@@ -57,14 +64,21 @@ class Run:
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Write all or nothing; ``OutputError`` when the file cannot be written (an older one then stays)."""
-    metadata = {"format": FORMAT, "version": str(VERSION), "state": json.dumps(state)}
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "state": json.dumps(state),
+        checksum.FIELD: checksum.PLACEHOLDER,
+    }
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
         with replacing(path) as temporary:
             save_file(whole, temporary, metadata)
+            with temporary.open("r+b") as file:
+                checksum.fill_in(file, _head_bytes(temporary))
     except (OutputError, SafetensorError) as error:
         raise OutputError(
-            f"{path}: the checkpoint cannot be written ({error.__cause__ or error}): free space or choose another "
+            f"{path}: the checkpoint cannot be written ({error.__cause__ or error}); free space, or choose another "
             "run directory"
         ) from error
 
@@ -77,7 +91,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         with safe_open(path, framework="pt", device="cpu") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
-                raise FormatError(f"{path}: not a checkpoint of fastcompress: name a run directory of its own")
+                raise FormatError(f"{path}: not a checkpoint of fastcompress; name a directory that `train` wrote")
+            checksum.verify(path, _head_bytes(path), metadata, ("format", "version", "state"))
             if metadata.get("version") != str(VERSION):
                 raise FormatError(
                     f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}: "
@@ -91,6 +106,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
             return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, AttributeError, json.JSONDecodeError) as error:
         raise FormatError(f"{path}: truncated or damaged ({error}): restore it, or train again") from error
+
+
+def _head_bytes(path: Path) -> int:
+    """The bytes of a safetensors file before its tensors: a length of 8 bytes, and so many bytes of JSON."""
+    with path.open("rb") as file:
+        return 8 + int.from_bytes(file.read(8), "little")
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -179,6 +200,7 @@ def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:
         )
 
 
+@memory_errors()
 def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", device: str = "cpu") -> Run:
     """A run's model (in eval mode, on ``device``), codec and settings.
 
@@ -188,10 +210,12 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
         MismatchError: The codec beside the checkpoint is not the one it was trained with.
     """
     path = Path(run_directory) / f"{which}.safetensors"
+    directory = RunDirectory(Path(run_directory))
     checkpoint = read_checkpoint(path)
-    codec = load_codec(Path(run_directory) / "codec.json")
+    codec = directory.load_codec()
     try:
         check_codec(checkpoint, codec, path)
+        directory.check_belongs(checkpoint.state, path)
         config = TrainConfig.from_json(checkpoint.state["train"])
         model_config = GPTConfig.from_json(checkpoint.state["model"])
         progress = checkpoint.state["progress"]

@@ -32,8 +32,10 @@ class TrainConfig:
 
     Attributes:
         steps, flops, seconds: The horizon; exactly one is set. FLOPs: as many whole steps as fit the budget
-            (``evaluation/flops.py`` says how they are counted). Seconds: training time only, without
-            evaluation, checkpoints and compilation; such a run is not reproducible to the bit.
+            (``evaluation/flops.py`` says how they are counted). Seconds: wall time from the first step, with
+            evaluations and checkpoints, without loading, self-check and compilation; it can end late by one
+            step. Evaluations get a quarter of it at most, apart from the first and the last one. Such a run is
+            not reproducible to the bit.
         batch_size: Sequences a step, each of the model's context length.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
             memory and changes rounding only. Default: all.
@@ -55,7 +57,9 @@ class TrainConfig:
         eval_batch_size: Windows in one forward pass of an evaluation.
         log_every: Steps between training lines in ``metrics.jsonl``.
         self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).
-        seed: Of initial weights, dropout and batch order.
+        num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
+            number. Another number changes rounding.
+        seed: Seed for initial weights, dropout and batch order.
     """
 
     steps: int | None = None
@@ -82,6 +86,7 @@ class TrainConfig:
     eval_batch_size: int = 32
     log_every: int = 10
     self_check: bool = True
+    num_threads: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -98,7 +103,7 @@ class TrainConfig:
 
     def _check_counts(self) -> None:
         positive = ("batch_size", "num_evals", "eval_batch_size", "log_every")
-        optional = ("steps", "micro_batch_size", "eval_every", "eval_bytes")
+        optional = ("steps", "micro_batch_size", "eval_every", "eval_bytes", "num_threads")
         for name in (*positive, *(name for name in optional if getattr(self, name) is not None)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:

@@ -15,6 +15,7 @@ Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and rai
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +27,14 @@ from fastcompress.codec import Codec
 from fastcompress.data.loader import TokenLoader
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError, DataError, MismatchError
+from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.threads import choose_threads, limited_threads
 from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import cards_of, choose_device
+from fastcompress.training.memory import check_memory
 from fastcompress.training.metrics import read_records
 from fastcompress.training.run import TrainingRun
 from fastcompress.training.run_directory import RunDirectory, describe_data
@@ -67,6 +71,7 @@ class TrainResult:
     curve: list[dict[str, Any]]
 
 
+@memory_errors()
 def train(
     model_config: GPTConfig,
     codec: Codec,
@@ -100,22 +105,37 @@ def train(
     """
     _check_inputs(model_config, codec, train_data, validation)
     device = choose_device(config.device)
+    check_memory(model_config, config, device)
     loader = TokenLoader(
         train_data, context_length=model_config.context_length, batch_size=config.batch_size, seed=config.seed
     )
     directory = RunDirectory(Path(run_directory))
     data = describe_data(train_data, validation)
-    with torch.random.fork_rng(cards_of(device)), BatchFeed(loader, device) as feed:
+    with contextlib.ExitStack() as stack:
+        if resume:  # before anything in the folder is read
+            stack.enter_context(directory.locked(create=False))
+        stack.enter_context(limited_threads(threads_for(model_config, config)))
+        stack.enter_context(torch.random.fork_rng(cards_of(device)))
+        feed = stack.enter_context(BatchFeed(loader, device))
         torch.manual_seed(config.seed)
         run = TrainingRun(model_config, codec, validation, config, directory, feed, on_metrics)
         _restore_or_check(run, data, resume)
         if not run.is_done():
-            directory.prepare(model_config, config, codec, data, resume=resume)
+            if not resume:  # only now, so that a run that cannot start leaves no folder
+                stack.enter_context(directory.locked(create=True))
+            run.identity = directory.prepare(model_config, config, codec, data, resume=resume)
             if on_ready is not None:
                 on_ready()
             run.compile_if_wanted()
             run.run(show_progress=progress)
         return _result(run)
+
+
+def threads_for(model_config: GPTConfig, config: TrainConfig) -> int:
+    """Return how many threads a run gets on the CPU, for its training steps and its evaluations alike."""
+    if config.num_threads is not None:
+        return config.num_threads
+    return choose_threads(config.micro_batch, model_config.context_length, model_config.width)
 
 
 def _restore_or_check(run: TrainingRun, data: dict[str, dict[str, Any]], resume: bool) -> None:

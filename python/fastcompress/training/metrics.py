@@ -8,6 +8,7 @@ tokens, flops and seconds.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from fastcompress._files import write_atomically
-from fastcompress.errors import OutputError
+from fastcompress.errors import FormatError, OutputError
 from fastcompress.training.schedule import Horizon
 
 SECONDS_PER_LINE = 30.0
@@ -42,7 +43,7 @@ class MetricsLog:
     def append(self, record: dict[str, Any]) -> None:
         self.records.append(record)
         try:
-            with self.path.open("a", encoding="utf-8") as file:
+            with self.path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written ({error.strerror}): free space, then resume") from error
@@ -59,6 +60,32 @@ def read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
         if isinstance(record, dict) and record.get("step", math.inf) <= last_step:
             records.append(record)
     return records
+
+
+def fingerprint_of(path: Path) -> dict[str, Any]:
+    """Size and SHA-256 of a ``metrics.jsonl`` as it is now, for the checkpoint that is written with it."""
+    content = path.read_bytes() if path.exists() else b""
+    return {"num_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def check_records(path: Path, known: dict[str, Any] | None) -> None:
+    """Check the beginning of a ``metrics.jsonl``, up to where it ended when the checkpoint was written.
+
+    Args:
+        path: The file.
+        known: What ``fingerprint_of`` returned then; None in checkpoints of older versions.
+
+    Raises:
+        FormatError: The records are damaged. (A file that was deleted costs the curve only.)
+    """
+    if known is None or not path.exists():
+        return
+    content = path.read_bytes()[: known["num_bytes"]]
+    if hashlib.sha256(content).hexdigest() != known["sha256"]:
+        raise FormatError(
+            f"{path}: damaged (its checksum differs from the one in the checkpoint); restore it from a copy, or train "
+            "again"
+        )
 
 
 class ProgressBar:

@@ -29,10 +29,13 @@ from fastcompress.training.device import (
     scaler_for,
 )
 from fastcompress.training.interrupt import InterruptGuard
-from fastcompress.training.metrics import MetricsLog, ProgressBar
+from fastcompress.training.metrics import MetricsLog, ProgressBar, check_records, fingerprint_of
 from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
+
+# Under a horizon in seconds, evaluations between the first and the last one are left out beyond this part of it.
+EVALUATION_SHARE = 0.25
 
 
 @dataclass
@@ -46,6 +49,8 @@ class Progress:
     loss_steps: int = 0  # steps whose losses are summed up for the next training line
     evaluated_step: int = -1  # where the last evaluation was made; -1: nowhere yet
     evaluated_seconds: float = 0.0
+    wall_seconds: float = 0.0  # since the first step, evaluations and checkpoints included; 0 in older checkpoints
+    evaluation_seconds: float = 0.0  # what the last evaluation took, with its checkpoints
     train_bits_per_byte: float | None = None
     validation_bits_per_byte: float | None = None
     best_step: int = 0
@@ -78,17 +83,19 @@ class TrainingRun:
         self.make_step(loss_of(self.model))
         self.tokens_per_step = config.batch_size * model_config.context_length
         self.flops_per_step = count_flops(self.model).training_per_token * self.tokens_per_step
-        self.horizon = Horizon.of(config, self.flops_per_step)
+        self.horizon = Horizon.from_config(config, self.flops_per_step)
         self.sample = documents_fingerprint(self.validation)
         self.at = Progress(validation_sample=self.sample)
         self.loss_sum = torch.zeros((), device=self.device)  # float32[]: over at.loss_steps steps
         self.gradient_norm = torch.zeros((), device=self.device)  # float32[]
         self.learning_rate = 0.0
-        self.watch = Stopwatch(self.device)
+        self.watch = Stopwatch(self.device)  # training alone
+        self.wall = Stopwatch(self.device)  # never paused
         self.logged = (0, 0.0)  # tokens and seconds at the last training line
         self.resumed_at: int | None = None
         self.in_step = False
         self.guard = InterruptGuard()
+        self.identity: dict[str, str] = {}  # what RunDirectory.prepare returned
 
     def make_step(self, loss: LossFunction) -> None:
         self.step = OptimizerStep(
@@ -106,6 +113,11 @@ class TrainingRun:
         """Take over weights, optimizer, generators and progress from the last checkpoint."""
         path = self.directory.last
         saved = checkpoints.read_checkpoint(path)
+        self.directory.check_belongs(saved.state, path)
+        if self.directory.best.exists():  # read when the run ends, which would be late to learn of its damage
+            best = checkpoints.read_checkpoint(self.directory.best)
+            self.directory.check_belongs(best.state, self.directory.best)
+        check_records(self.directory.metrics, saved.state.get("metrics"))
         try:
             checkpoints.check_codec(saved, self.codec, path)
             self.at = Progress(**saved.state["progress"])
@@ -118,6 +130,7 @@ class TrainingRun:
         checkpoints.load_optimizer_tensors(self.model, self.optimizer, saved, path)
         checkpoints.load_random_tensors(self.device, saved)
         self.watch = Stopwatch(self.device, self.at.seconds)
+        self.wall = Stopwatch(self.device, max(self.at.wall_seconds, self.at.seconds))
         self.logged = (self.at.tokens, self.at.seconds)
         self.resumed_at = self.at.step
         if self.at.validation_sample not in (None, self.sample) or not self.directory.best.exists():
@@ -131,8 +144,8 @@ class TrainingRun:
             )
 
     def is_done(self) -> bool:
-        """Whether the run was resumed at its horizon, with nothing left to do, not even an evaluation."""
-        reached = self.horizon.progress(self.at.step, self.at.seconds) >= 1.0
+        """Return whether the run was resumed at its horizon, with nothing left to do, not even an evaluation."""
+        reached = self.ending().progress(self.at.step, self.wall.read()) >= 1.0
         return self.resumed_at is not None and reached and self.at.evaluated_step == self.at.step
 
     def compile_if_wanted(self) -> None:
@@ -158,6 +171,12 @@ class TrainingRun:
 
     # --- the loop ----------------------------------------------------------------------------------------
 
+    def ending(self) -> Horizon:
+        """The horizon of the steps: in seconds, it leaves time for the last evaluation."""
+        if self.horizon.seconds is None:
+            return self.horizon
+        return Horizon(None, max(self.horizon.seconds - self.at.evaluation_seconds, 1e-9))
+
     def run(self, *, show_progress: bool) -> None:
         """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
         self.model.train()
@@ -166,6 +185,7 @@ class TrainingRun:
         try:
             with self.guard:
                 self.watch.start()
+                self.wall.start()
                 while not self.advance():
                     self.guard.check()
         except (KeyboardInterrupt, SystemExit):
@@ -174,12 +194,13 @@ class TrainingRun:
             raise
         finally:
             self.watch.stop()
+            self.wall.stop()
             self.bar.close()
 
     def advance(self) -> bool:
         """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
-        seconds = self.watch.read()
-        done = self.horizon.progress(self.at.step, seconds) >= 1.0
+        seconds = self.wall.read()
+        done = self.ending().progress(self.at.step, seconds) >= 1.0
         if self.at.evaluated_step != self.at.step and (done or self.evaluation_is_due(seconds)):
             self.log()
             self.evaluate()
@@ -194,8 +215,8 @@ class TrainingRun:
 
     def make_one_step(self) -> None:
         inputs, targets = self.feed.batch(self.at.step)  # int64[B, T] each
-        seconds = self.watch.read()
-        progress = self.horizon.progress_within(self.at.step, seconds, seconds / max(1, self.at.step))
+        seconds_per_step = self.watch.read() / max(1, self.at.step)
+        progress = self.ending().progress_within(self.at.step, self.wall.read(), seconds_per_step)
         self.learning_rate = self.config.learning_rate * learning_rate_multiplier(
             progress,
             self.config.schedule,
@@ -211,7 +232,7 @@ class TrainingRun:
         self.at.flops += self.flops_per_step
 
     def evaluation_is_due(self, seconds: float) -> bool:
-        """Whether a time to evaluate has come since the last evaluation; always before the first."""
+        """Return whether a time to evaluate has come since the last evaluation; always before the first."""
 
         def times_passed(step: int, seconds: float) -> int:
             if self.config.eval_every is not None:
@@ -221,6 +242,10 @@ class TrainingRun:
         at = self.at
         if at.evaluated_step < 0:
             return True
+        if self.config.eval_every is None and self.horizon.seconds is not None:
+            spent = seconds - self.watch.read()
+            if spent + 2 * at.evaluation_seconds > EVALUATION_SHARE * self.horizon.seconds:  # this one, the last one
+                return False
         return times_passed(at.step, seconds) > times_passed(at.evaluated_step, at.evaluated_seconds)
 
     # --- what it tells and keeps -------------------------------------------------------------------------
@@ -260,6 +285,7 @@ class TrainingRun:
 
     def evaluate(self) -> None:
         """Score the validation documents, then keep the weights: always as last, and as best if they are."""
+        since = self.wall.read()
         with self.watch.paused():
             score = evaluate(
                 self.model,
@@ -271,7 +297,7 @@ class TrainingRun:
                 progress=lambda done, total: self.guard.check(),
             )
             at = self.at
-            at.evaluated_step, at.evaluated_seconds = at.step, self.watch.read()
+            at.evaluated_step, at.evaluated_seconds = at.step, since
             at.validation_bits_per_byte = score.bits_per_byte
             is_best = at.best_bits_per_byte is None or score.bits_per_byte < at.best_bits_per_byte
             if is_best:
@@ -284,6 +310,7 @@ class TrainingRun:
                 validation_bits_per_byte=score.bits_per_byte,
                 is_best=is_best,
             )
+        at.evaluation_seconds = self.wall.read() - since
 
     def save_last(self) -> None:
         tensors = {
@@ -295,7 +322,7 @@ class TrainingRun:
 
     def state(self) -> dict[str, Any]:
         """Everything but tensors that a checkpoint holds."""
-        self.at.seconds = self.watch.read()
+        self.at.seconds, self.at.wall_seconds = self.watch.read(), self.wall.read()
         return {
             "model": self.model.config.to_json(),
             "train": self.config.to_json(),
@@ -303,6 +330,8 @@ class TrainingRun:
             "progress": dataclasses.asdict(self.at),
             "loss_sum": float(self.loss_sum),
             "scaler": self.scaler.state_dict(),
+            "run": self.identity,
+            "metrics": fingerprint_of(self.directory.metrics),
         }
 
     def report(self, event: str, **figures: Any) -> None:
@@ -312,7 +341,7 @@ class TrainingRun:
         self.metrics.append(record)
         self.bar.show(
             at.step,
-            place["seconds"],
+            self.wall.read(),
             loss=figures.get("loss"),
             bits_per_byte=at.train_bits_per_byte,
             validation=at.validation_bits_per_byte,

@@ -6,18 +6,21 @@ resumed run must be the same run: same model, same batches, same codec, same tra
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fastcompress._files import write_atomically
-from fastcompress.codec import Codec, save_codec
+from fastcompress._locks import locked
+from fastcompress.codec import Codec, load_codec, save_codec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.gpt import GPTConfig
+from fastcompress.training import checksum
 from fastcompress.training.config import TrainConfig
 
 FORMAT = "fastcompress-run"
@@ -52,6 +55,26 @@ class RunDirectory:
     def best(self) -> Path:
         return self.path / "best.safetensors"
 
+    @contextlib.contextmanager
+    def locked(self, *, create: bool) -> Iterator[None]:
+        """Keep other writers out of the folder for the length of the block.
+
+        Args:
+            create: Make the folder if it is missing; otherwise a missing folder is not locked.
+
+        Raises:
+            OutputError: Another process writes to the folder, or it cannot be made.
+        """
+        if create:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(
+                    f"{self.path}: cannot be written ({error.strerror}); choose another run directory"
+                ) from error
+        with locked(self.path) if self.path.is_dir() else contextlib.nullcontext():
+            yield
+
     def read_config(self) -> dict[str, Any]:
         """The content of config.json, a JSON object with objects under "model", "train" and "codec".
 
@@ -67,8 +90,11 @@ class RunDirectory:
         data: dict[str, dict[str, Any]],
         *,
         resume: bool,
-    ) -> None:
-        """Create the folder, or check that the run in it is the one to resume; write its config.json and codec.json.
+    ) -> dict[str, str]:
+        """Write config.json and codec.json of a new run, or check that the run there is the one to resume.
+
+        Returns:
+            What each checkpoint keeps, so that it is known as this run's: see ``check_belongs``.
 
         Raises:
             OutputError: It holds a run and ``resume`` is off, or it cannot be written.
@@ -82,6 +108,8 @@ class RunDirectory:
                     raise OutputError(
                         f"{self.path}: holds a run already ({file.name}): resume it, or choose another directory"
                     )
+        stored = self.read_config() if resume else {}
+        run_id = str(stored.get("run") or secrets.token_hex(8))  # runs of older versions have none
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -89,15 +117,38 @@ class RunDirectory:
             "train": config.to_json(),
             "codec": {"name": codec.name, "fingerprint": codec.fingerprint},
             "data": data,
+            "run": run_id,
         }
+        checksum.write_json(self.config, content)
+        if not (resume and self.codec.exists()):  # check_same_run has compared it
+            save_codec(codec, self.codec)
+        return {"id": run_id, "codec_sha256": _sha256_of(self.codec)}
+
+    def load_codec(self) -> Codec:
+        """Load codec.json. Raises DataError if it is missing, FormatError if it is damaged."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"{self.path}: cannot be written ({error.strerror}): choose another run directory"
+            return load_codec(self.codec)
+        except MismatchError as error:
+            raise FormatError(
+                f"{self.codec}: damaged (its codec is not the one it names); restore it from a copy, or train again"
             ) from error
-        write_atomically(self.config, json.dumps(content, indent=1).encode() + b"\n")
-        save_codec(codec, self.codec)
+
+    def check_belongs(self, state: dict[str, Any], path: Path) -> None:
+        """Check that a checkpoint is of the run in this folder, and that codec.json is as it was then.
+
+        Args:
+            state: The checkpoint's state.
+            path: Its file, for messages.
+
+        Raises:
+            MismatchError: It is another run's.
+            FormatError: config.json or codec.json is damaged.
+        """
+        known = state.get("run", {})  # none in checkpoints of older versions
+        if self.config.exists() and "id" in known and self.read_config().get("run", known["id"]) != known["id"]:
+            raise MismatchError(f"{path}: belongs to another run than {self.config}; put back the files of one run")
+        if self.codec.exists() and known.get("codec_sha256") not in (None, _sha256_of(self.codec)):
+            raise FormatError(f"{self.codec}: damaged (its checksum differs); restore it from a copy, or train again")
 
     def check_same_run(
         self, model_config: GPTConfig, config: TrainConfig, codec: Codec, data: dict[str, dict[str, Any]]
@@ -138,6 +189,10 @@ class RunDirectory:
                     f"{self.path}: its {part} text is not what the run began with ({_figures(now)}; then "
                     f"{_figures(was)}): resume with the same text, or choose another directory"
                 )
+
+
+def _sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict[str, dict[str, Any]]:
@@ -199,4 +254,5 @@ def _read_config(path: Path) -> dict[str, Any]:
         for part, figures in data.items()
     ):
         raise FormatError(f"{path}: its data part is damaged: restore it, or choose another directory")
+    checksum.verify(path, path.stat().st_size, content, ("format", "version", "model", "train", "codec", "data"))
     return content

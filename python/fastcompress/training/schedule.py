@@ -15,31 +15,34 @@ from fastcompress.training.config import ScheduleKind, TrainConfig
 
 @dataclass(frozen=True)
 class Horizon:
-    """The end of a run, in steps or in seconds of training; exactly one is set."""
+    """The end of a run, in steps or in seconds; exactly one is set."""
 
     steps: int | None
     seconds: float | None
 
     @classmethod
-    def of(cls, config: TrainConfig, flops_per_step: int) -> Horizon:
-        """A FLOP budget becomes the steps that fit into it; ``ConfigError`` when not one does."""
+    def from_config(cls, config: TrainConfig, flops_per_step: int) -> Horizon:
+        """Make the horizon that a configuration sets. A FLOP budget becomes the steps that fit into it.
+
+        Raises:
+            ConfigError: Not one step fits.
+        """
         if config.flops is None:
             return cls(config.steps, config.seconds)
         steps = int(config.flops // flops_per_step)
         if steps < 1:
             raise ConfigError(
-                f"a budget of {config.flops:.3g} FLOPs is less than one step ({flops_per_step:.3g}): "
-                "raise it, or lower batch_size"
+                f"flops is {config.flops:.3g}, less than one step ({flops_per_step:.3g}); raise it, or lower batch_size"
             )
         return cls(steps, None)
 
     def progress(self, step: int, seconds: float) -> float:
-        """The part of the run, in [0, 1], that ``step`` steps and ``seconds`` of training have covered."""
+        """Return the part of the run, in [0, 1], that ``step`` steps and ``seconds`` seconds have covered."""
         done = step / self.steps if self.steps is not None else seconds / (self.seconds or math.inf)
         return min(1.0, done)
 
     def progress_within(self, step: int, seconds: float, seconds_per_step: float) -> float:
-        """Progress in the middle of the next step: no step is spent on either end's (zero) rate."""
+        """Return the progress in the middle of the next step, so that no step is spent at the rate zero of an end."""
         return (self.progress(step, seconds) + self.progress(step + 1, seconds + seconds_per_step)) / 2
 
 

@@ -66,7 +66,9 @@ def check_no_future_leak(model: LanguageModel) -> None:
             changed[:, position] = (changed[:, position] + 1) % model.vocab_size
             difference = (model(changed).float() - before).abs().amax(dim=(0, 2))  # [T]
             scale = float(before.abs().max())
-            leaks = ~(difference[:position] <= LEAK * scale)  # bool[position]; NaN is no proof of innocence
+            leaks = ~(
+                difference[:position] <= LEAK * scale
+            )  # bool[position]; written as ~(a <= b), so that a NaN counts as a leak
             if leaks.any():
                 first = int(leaks.nonzero()[0])
                 raise SelfCheckError(

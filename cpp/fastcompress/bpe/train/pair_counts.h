@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "fastcompress/bpe/vocabulary/token_buffer.h"
 #include "fastcompress/common/hash.h"
@@ -66,8 +67,8 @@ class PairCounts {
         return i;
     }
     void grow() {
-        const HugeArray<Slot> old = std::move(slots_);
-        slots_ = HugeArray<Slot>(old.size() * 2);
+        HugeArray<Slot> old(slots_.size() * 2);
+        std::swap(old, slots_);
         for (size_t i = 0; i < old.size(); ++i) {
             if (old[i].key != 0) slots_[place_of(old[i].pair())] = old[i];
         }

@@ -29,10 +29,19 @@ class PretokenCounter {
     };
     explicit PretokenCounter(Settings settings) : settings_(std::move(settings)), tables_(1) {}
 
-    // Adds the pretokens of texts. O(bytes) divided by threads. An error (kFile) leaves the counter unusable.
+    // All counts together stay below this, so none overflows the signed 64-bit sums of training or the file's varints.
+    static constexpr uint64_t kMaxTotal = (uint64_t{1} << 63) - 1;
+
+    // Adds the pretokens of texts. O(bytes) divided by threads. Fails (kInvalidData) before it adds anything if the
+    // counts might overflow. On std::bad_alloc nothing is added; but if part of the texts has been spilled by then, or a
+    // run cannot be written (kFile), the counter is of no more use, and every later call fails.
     Status add_texts(std::span<const Bytes> texts, size_t num_threads);
-    // Adds entries, whose pretokens are not empty, until there are no more.
+    // Adds all entries, whose pretokens are not empty. On an error or std::bad_alloc nothing is added.
     Status add(SortedCounts& entries);
+
+    // Adds what another counter holds, or on an error or std::bad_alloc nothing. Fails (kInvalidData) if the counts might
+    // overflow.
+    Status add(PretokenCounter& other);
 
     // All entries; valid while nothing is added.
     std::unique_ptr<SortedCounts> sorted();
@@ -47,16 +56,22 @@ class PretokenCounter {
     size_t num_runs() const { return runs_.size(); }
 
   private:
+    Status reserve_total(uint64_t count);
     void merge_tables();
-    Status spill_if_over(PretokenCounts& table, size_t cap);
+    Status count_pieces(std::span<const Bytes> pieces, size_t num_parts);
+    Status read_into(SortedCounts& entries, PretokenCounts& table, size_t cap, std::vector<std::string>& runs);
+    Status spill_if_over(PretokenCounts& table, size_t cap, std::vector<std::string>& runs);
+    std::string new_run_path();
     Status write_run(const std::string& path, SortedCounts& entries);
     Status merge_runs_if_many();
 
     Settings settings_;
     std::vector<PretokenCounts> tables_;  // at least one
     std::vector<std::string> runs_;
-    std::mutex runs_mutex_;  // of runs_ and run_number_, while threads count
-    size_t run_number_ = 0;
+    std::mutex runs_mutex_;  // of runs_ while threads count
+    std::atomic<size_t> run_number_ = 0;
+    Status failed_;  // why the counter is of no more use, if it is not
+    uint64_t max_total_ = 0;  // all counts together are at most this: a text adds at most its bytes
 };
 
 }  // namespace fastcompress::bpe

@@ -22,11 +22,21 @@ class PretokenCounts {
         uint64_t count;
     };
 
+    PretokenCounts() = default;
+    // A moved-from table is empty.
+    PretokenCounts(PretokenCounts&& other) noexcept { *this = std::move(other); }
+    PretokenCounts& operator=(PretokenCounts&& other) noexcept;
+
+    // On std::bad_alloc these add nothing.
     // Adds the pretokens of a text. O(text).
     void add_text(Bytes text, pretokenizer::Pattern pattern);
-    // Adds `count` times one pretoken, which is not empty.
+    // Adds `count` >= 1 times one pretoken, which is not empty.
     void add(Bytes pretoken, uint64_t count);
+    // Adds all entries of another table.
     void add(const PretokenCounts& other);
+    // Takes back what add_text() added, in any order. Needs no memory, which may stay larger than before. O(text), and
+    // O(table) if the text has long pretokens that nothing else has.
+    void subtract_text(Bytes text, pretokenizer::Pattern pattern);
 
     size_t size() const { return num_short_ + long_entries_.size(); }  // distinct pretokens
     size_t memory_bytes() const;
@@ -67,10 +77,17 @@ class PretokenCounts {
     }
     void add_short(ShortKey key, uint64_t hash, uint64_t count);
     void add_long(Bytes pretoken, uint64_t count);
+    size_t find_short(ShortKey key, uint64_t hash) const;
     void grow_short();
     void grow_long();
+    void index_long();
+    size_t find_long(Bytes pretoken, uint64_t hash) const;
+    void subtract(Bytes pretoken, uint64_t count);
+    void subtract_first(Bytes text, pretokenizer::Pattern pattern, size_t num_short, size_t num_long);
+    void erase_short(size_t slot);
+    void drop_empty_long();
 
-    HugeArray<ShortSlot> short_slots_{kFirstSlots};  // open addressing, a power of two of slots
+    HugeArray<ShortSlot> short_slots_;  // open addressing, a power of two of slots; or none yet
     size_t num_short_ = 0;
     std::vector<LongEntry> long_entries_;
     GrowingArray<uint8_t> long_bytes_;

@@ -6,8 +6,11 @@ bool SymbolArray::add_pretoken(std::span<const TokenId> symbols, int64_t count) 
     size_t num_cells = 1;
     for (const TokenId symbol : symbols) num_cells += length_of_[symbol];
     if (cells_.size() + num_cells >= kMaxCells || counts_.size() >= kMaxPretokens) return false;
+    cells_.reserve_more(num_cells);
+    counts_.push_back(count);
+    // From here on nothing fails.
     TokenId* cell = cells_.extend(num_cells);
-    *cell++ = kBorder + static_cast<TokenId>(counts_.size());
+    *cell++ = kBorder + static_cast<TokenId>(counts_.size() - 1);
     for (const TokenId symbol : symbols) {
         const uint32_t length = length_of_[symbol];
         for (uint32_t i = 0; i < length; ++i) cell[i] = kNoSymbol;
@@ -15,7 +18,6 @@ bool SymbolArray::add_pretoken(std::span<const TokenId> symbols, int64_t count) 
         cell[length - 1] = symbol;
         cell += length;
     }
-    counts_.push_back(count);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "fastcompress/bpe/train/trainer.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <unordered_set>
 
@@ -12,6 +13,10 @@ namespace {
 constexpr size_t kProgressEvery = 256;
 // As a Vocabulary allows.
 constexpr size_t kMaxSpellingBytes = 0xffffffffu;
+
+Status trainer_is_spent() {
+    return invalid_argument("this trainer has trained already; make another one, and add the pretokens again");
+}
 
 Status special_token_is_learned(const std::string& bytes) {
     return invalid_argument("a special token is spelled like the ordinary token '" + bytes +
@@ -84,9 +89,10 @@ Status Trainer::reserve_spellings() {
 }
 
 Status Trainer::add(Bytes pretoken, uint64_t count) {
+    assert(!pretoken.empty() && count >= 1);
+    if (is_spent_) return trainer_is_spent();
     const uint64_t most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - num_bytes_;
     if (count > most / pretoken.size()) return invalid_data("counts of pretokens add up to over 2**63 bytes");
-    num_bytes_ += count * pretoken.size();
     buffer_.clear();
     if (encoder_) {
         encoder_->encode_by_merges(pretoken, buffer_);
@@ -94,20 +100,23 @@ Status Trainer::add(Bytes pretoken, uint64_t count) {
         TokenId* symbols = buffer_.reserve(pretoken.size());
         for (size_t i = 0; i < pretoken.size(); ++i) symbols[i] = symbol_of_byte_[pretoken[i]];
         buffer_.commit(pretoken.size());
-        if (is_huggingface()) {
-            for (const uint8_t byte : pretoken) is_in_alphabet_[byte] = true;
-        }
     }
-    if (buffer_.size() < 2) return {};  // nothing to merge
-    if (!symbols_->add_pretoken(buffer_.tokens(), static_cast<int64_t>(count))) {
+    // A single symbol has nothing to merge.
+    if (buffer_.size() >= 2 && !symbols_->add_pretoken(buffer_.tokens(), static_cast<int64_t>(count))) {
         return invalid_data(
             "the distinct pretokens have over 4 GiB together, more than can be trained on; use less text"
             ", or a pattern that cuts it into shorter pretokens");
+    }
+    num_bytes_ += count * pretoken.size();
+    if (is_huggingface() && !encoder_) {
+        for (const uint8_t byte : pretoken) is_in_alphabet_[byte] = true;
     }
     return {};
 }
 
 Result<VocabularySpec> Trainer::train(const Progress& progress) {
+    if (is_spent_) return trainer_is_spent();
+    is_spent_ = true;
     const size_t num_specials = settings_.special_tokens.size();
     size_t num_first = num_first_symbols();
     if (is_huggingface() && settings_.base == nullptr)

@@ -52,12 +52,14 @@ class Trainer {
   public:
     static Result<std::unique_ptr<Trainer>> make(TrainerSettings settings);
 
-    // Adds a pretoken that occurs `count` >= 1 times. O(pretoken).
+    // Adds a pretoken, which is not empty, that occurs `count` >= 1 times. O(pretoken). On an error or std::bad_alloc the
+    // trainer is as before.
     Status add(Bytes pretoken, uint64_t count);
 
     // Called now and then with the numbers of tokens made and wanted; may throw to stop.
     using Progress = std::function<void(size_t, size_t)>;
-    // The vocabulary of vocab_size ids, or of fewer when no pair is left that may be merged.
+    // The vocabulary of vocab_size ids, or of fewer when no pair is left that may be merged. Training uses the pretokens up:
+    // after train(), however it ends, add() and train() fail (kInvalidArgument).
     Result<VocabularySpec> train(const Progress& progress);
 
   private:
@@ -82,6 +84,7 @@ class Trainer {
     TokenBuffer buffer_;                                    // of one pretoken
     std::array<bool, 256> is_in_alphabet_{};                // by byte, kHuggingFace
     std::unordered_map<std::string, TokenId> symbol_with_;  // kHuggingFace: by spelling; kNoToken: a special token
+    bool is_spent_ = false;
     uint64_t num_bytes_ = 0;                                // of all pretokens, as often as they occur
     std::vector<Merge> merges_;                             // of symbols, in the order made
 };

@@ -1,4 +1,4 @@
-"""Encodings by name: the published ones, and those of plugins."""
+"""The drop-in for ``tiktoken.registry``: encodings by name, the published ones and those of plugins."""
 
 from __future__ import annotations
 
@@ -8,52 +8,54 @@ from collections.abc import Callable
 from typing import Any
 
 from fastcompress.bpe import BPE
-from fastcompress.compat.tiktoken.encoding import Encoding
+from fastcompress.compat.tiktoken.core import Encoding
 from fastcompress.errors import ConfigError
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 from fastcompress.pretokenizer import PATTERNS
 
-_encodings: dict[str, Encoding] = {}
+ENCODINGS: dict[str, Encoding] = {}
+"""The encodings that `get_encoding` has made, by name."""
 
 
 def get_encoding(encoding_name: str) -> Encoding:
-    """The encoding of a name, the same object on every call.
+    """Return the encoding of a name, the same object on every call.
 
-    Raises ConfigError, a ValueError, for an unknown name; and what `BPE.from_tiktoken` raises when its rank file is
-    neither cached nor to be downloaded. Threads may call it at once: there is no lock, so that a fork at the wrong
+    Raises ConfigError, a ValueError, for an unknown name, and what `BPE.from_tiktoken` raises if its rank file is
+    neither cached nor can be downloaded. Threads may call it at once: there is no lock, so that a fork at the wrong
     moment cannot leave a child waiting, and of two that build the same encoding one wins.
     """
     if not isinstance(encoding_name, str):
-        raise ConfigError(f"the name of an encoding is a str, not {encoding_name!r}")
-    encoding = _encodings.get(encoding_name)
-    return encoding if encoding is not None else _encodings.setdefault(encoding_name, _make(encoding_name))
+        raise ConfigError(f"encoding_name is of type {type(encoding_name).__name__}; it must be a str")
+    encoding = ENCODINGS.get(encoding_name)
+    return encoding if encoding is not None else ENCODINGS.setdefault(encoding_name, _make(encoding_name))
 
 
 def list_encoding_names() -> list[str]:
-    """Every name that `get_encoding` knows."""
+    """Return every name that `get_encoding` knows."""
     return [*PUBLISHED_ENCODINGS, *_plugin_constructors()]
-
-
-def is_registered(encoding: Encoding) -> bool:
-    """Whether `get_encoding` gives this very object for its name."""
-    return _encodings.get(encoding.name) is encoding
 
 
 def _make(name: str) -> Encoding:
     published = PUBLISHED_ENCODINGS.get(name)
     if published is not None:
         tokenizer = BPE.from_tiktoken(name)
-        return Encoding.of_tokenizer(
-            name, tokenizer, pat_str=PATTERNS[published.pattern], special_tokens=dict(published.special_tokens)
+        return Encoding.from_tokenizer(
+            name,
+            tokenizer,
+            pat_str=PATTERNS[published.pattern],
+            special_tokens=dict(published.special_tokens),
+            get_by_name=get_encoding,
         )
     constructor = _plugin_constructors().get(name)
     if constructor is None:
         raise ConfigError(f"unknown encoding {name!r}; the known ones are {', '.join(list_encoding_names())}")
-    return Encoding(**constructor())
+    encoding = Encoding(**constructor())
+    encoding._get_by_name = get_encoding
+    return encoding
 
 
 def _plugin_constructors() -> dict[str, Callable[[], dict[str, Any]]]:
-    """What modules of the namespace package ``tiktoken_ext`` offer, besides the published encodings."""
+    """Return what modules of the namespace package ``tiktoken_ext`` offer besides the published encodings."""
     try:
         import tiktoken_ext  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:

@@ -1,8 +1,8 @@
-"""What a text that is still being written may come to be encoded as.
+"""Completions of a text that is still being written: the token sequences that it may come to be encoded as.
 
 The last pretoken of a text is unstable: more text may change its tokens. A completion is as many tokens as it takes to
 cover the unstable bytes, in the encoding of those bytes and some more. tiktoken enumerates completions by letting one
-token straddle the end: for every cut of the unstable bytes, every token that begins with what is behind the cut.
+token straddle the end: for every cut of the unstable bytes, every token that begins with the bytes after the cut.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ _CHUNK_BYTES = 1 << 20
 _MANY_BYTES = 128  # up to here the core encodes all candidates sooner than Python looks at one after the other
 
 
-def num_unstable_tokens(tokenizer: BPE, tokens: npt.NDArray[np.uint32]) -> int:
-    """How many of a text's last tokens are unstable: those of its last pretoken, and of the white space before it if it
-    begins with a token of white space. 0 if the text is empty or ends in a special token."""
-    special_ids = list(tokenizer.special_tokens.values())
-    specials = np.flatnonzero(np.isin(tokens, special_ids))
-    segment = tokens[specials[-1] + 1 :] if specials.size else tokens
+def num_unstable_tokens(tokenizer: BPE, segment: npt.NDArray[np.uint32]) -> int:
+    """Return the number of last tokens that are unstable in the stretch of a text after its last special token.
+
+    They are those of its last pretoken, and of the white space before it if it begins with a token of white space.
+    """
     if segment.size == 0:
         return 0
     ends = tokenizer.pretoken_ends(tokenizer.decode_bytes(segment))
@@ -51,9 +50,14 @@ def num_unstable_tokens(tokenizer: BPE, tokens: npt.NDArray[np.uint32]) -> int:
 def completions(
     tokenizer: BPE, unstable: bytes, ranks: Mapping[bytes, int], sorted_tokens: Sequence[bytes]
 ) -> list[list[int]]:
-    """Every completion of unstable bytes, once each: a set, in no order that means anything.
+    """Return every completion of unstable bytes once, in no particular order.
 
-    ranks: the ordinary tokens, to their ids. sorted_tokens: the same in the order of their bytes.
+    Args:
+        tokenizer: The tokenizer.
+        unstable: The unstable bytes.
+        ranks: The ids of the ordinary tokens.
+        sorted_tokens: The ordinary tokens in the order of their bytes.
+
     Time in proportion to the number of candidates (all tokens that may straddle the end: tens of thousands if the text
     ends in a space) times the length of `unstable`; from `_MANY_BYTES` on, if the pattern has a name, times the number
     of ids in a completion.

@@ -1,8 +1,8 @@
-"""Which encoding a model of OpenAI uses."""
+"""The drop-in for ``tiktoken.model``: the encodings of OpenAI's models."""
 
 from __future__ import annotations
 
-from fastcompress.compat.tiktoken.encoding import Encoding
+from fastcompress.compat.tiktoken.core import Encoding
 from fastcompress.compat.tiktoken.registry import get_encoding
 from fastcompress.errors import ConfigError
 
@@ -33,32 +33,41 @@ _PREFIXES = {
 
 
 class UnknownModelError(ConfigError, KeyError):
-    """A model whose encoding is not known."""
+    """The encoding of a model is not known."""
 
     __str__ = Exception.__str__  # KeyError's would put the message in quotes
 
 
-_ENCODING_OF_MODEL = {model: encoding for encoding, models in _MODELS.items() for model in models.split()}
+MODEL_TO_ENCODING: dict[str, str] = {
+    model: encoding for encoding, models in _MODELS.items() for model in models.split()
+}
+"""The encoding of each model."""
+
 # The longest first: "ft:gpt-4o" goes before "ft:gpt-4".
-_ENCODING_OF_PREFIX = sorted(
-    ((prefix, encoding) for encoding, prefixes in _PREFIXES.items() for prefix in prefixes.split()),
-    key=lambda item: -len(item[0]),
+MODEL_PREFIX_TO_ENCODING: dict[str, str] = dict(
+    sorted(
+        ((prefix, encoding) for encoding, prefixes in _PREFIXES.items() for prefix in prefixes.split()),
+        key=lambda item: -len(item[0]),
+    )
 )
+"""The encoding of models whose names begin so: dated and fine-tuned ones."""
 
 
 def encoding_name_for_model(model_name: str) -> str:
-    """The name of a model's encoding; of a dated or fine-tuned one that of its family.
+    """Return the name of a model's encoding; for a dated or fine-tuned one, that of its family.
 
     Raises UnknownModelError, which is a KeyError. (Models that do not exist may have a known family.)
     """
-    if (encoding := _ENCODING_OF_MODEL.get(model_name)) is not None:
+    if (encoding := MODEL_TO_ENCODING.get(model_name)) is not None:
         return encoding
-    for prefix, encoding in _ENCODING_OF_PREFIX:
+    for prefix, encoding in MODEL_PREFIX_TO_ENCODING.items():
         if model_name.startswith(prefix):
             return encoding
-    raise UnknownModelError(f"the encoding of the model {model_name!r} is not known: name one with get_encoding()")
+    raise UnknownModelError(
+        f"the encoding of the model {model_name!r} is not known; name an encoding with get_encoding()"
+    )
 
 
 def encoding_for_model(model_name: str) -> Encoding:
-    """`get_encoding` of `encoding_name_for_model`, with the errors of both."""
+    """Return the encoding of a model. Raises what `encoding_name_for_model` and `get_encoding` raise."""
     return get_encoding(encoding_name_for_model(model_name))

@@ -1,4 +1,4 @@
-"""The drop-in for ``tiktoken.Encoding``."""
+"""The drop-in for ``tiktoken.core``: the class Encoding."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._deprecated import RenamedAttribute
 from fastcompress.bpe import BPE
+from fastcompress.bpe.custom_pattern import as_regex
 from fastcompress.compat.tiktoken.unstable import completions, num_unstable_tokens
-from fastcompress.errors import ConfigError, UnknownTokenError
+from fastcompress.errors import ConfigError, DataError, UnknownTokenError
+from fastcompress.pretokenizer import without_surrogates
 
 _NONE: frozenset[str] = frozenset()
 END_OF_TEXT = "<|endoftext|>"
 
 
 class VocabularySizeError(ConfigError, AssertionError):
-    """The vocabulary has another size than ``explicit_n_vocab`` says."""
+    """The vocabulary has a size other than ``explicit_n_vocab``."""
 
 
 class TokenTypeError(TypeError, AssertionError):
@@ -29,14 +32,19 @@ class TokenTypeError(TypeError, AssertionError):
 
 
 class Encoding:
-    """What text becomes for a model: ranks, a pattern, special tokens, and a name. Immutable; threads may share it.
+    r"""A named tokenizer: ranks, a pattern and special tokens. Immutable; safe to share between threads.
 
     Every method does what tiktoken's method of that name does, and raises the same types of errors.
+
+    >>> ranks = {bytes([i]): i for i in range(256)}
+    >>> enc = Encoding("bytes", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={})
+    >>> enc.encode("hi")
+    [104, 105]
     """
 
     name: str
     max_token_value: int
-    """The greatest id."""
+    """The largest id."""
 
     def __init__(
         self,
@@ -47,17 +55,20 @@ class Encoding:
         special_tokens: dict[str, int],
         explicit_n_vocab: int | None = None,
     ) -> None:
-        """An encoding of one's own.
+        """Make an encoding.
 
-        pat_str: the regular expression that cuts a text into pretokens.
-        mergeable_ranks: the id of each token that merges make; lower ones merge first.
-        special_tokens: the id of each special token.
-        explicit_n_vocab: if given, the number of ids, all of which must be used.
+        Args:
+            name: Any name.
+            pat_str: The regular expression that cuts a text into pretokens.
+            mergeable_ranks: The id of each token that merges make; lower ones merge first.
+            special_tokens: The id of each special token. It may be a rank, which then decodes to that rank's bytes.
+            explicit_n_vocab: The number of ids, all of which must be used; None to skip that check.
 
-        Raises ConfigError, a ValueError, for settings that make no encoding, and for a wrong explicit_n_vocab
-        VocabularySizeError, an AssertionError.
+        Raises:
+            ConfigError: The settings make no encoding. A ValueError.
+            VocabularySizeError: ``explicit_n_vocab`` is another number. An AssertionError.
         """
-        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=pat_str, special_tokens=special_tokens)
+        tokenizer = BPE.from_ranks(mergeable_ranks, pattern=as_regex(pat_str), special_tokens=special_tokens)
         self._set(name, tokenizer, pat_str, special_tokens)
         self._mergeable_ranks = mergeable_ranks
         num_tokens = len(mergeable_ranks) + len(special_tokens)
@@ -68,14 +79,34 @@ class Encoding:
             )
 
     @classmethod
-    def of_tokenizer(cls, name: str, tokenizer: BPE, *, pat_str: str, special_tokens: dict[str, int]) -> Encoding:
-        """The encoding that a tokenizer is, without its ranks at hand."""
+    def from_tokenizer(
+        cls,
+        name: str,
+        tokenizer: BPE,
+        *,
+        pat_str: str,
+        special_tokens: dict[str, int],
+        get_by_name: Callable[[str], Encoding] | None = None,
+    ) -> Encoding:
+        """Make the encoding of a tokenizer, without a dictionary of its ranks.
+
+        Args:
+            name: Any name.
+            tokenizer: The tokenizer.
+            pat_str: Its pattern as a regular expression.
+            special_tokens: The id of each special token.
+            get_by_name: The function that gives this encoding for its name, which then is all that is pickled.
+        """
         encoding = cls.__new__(cls)
         encoding._set(name, tokenizer, pat_str, special_tokens)
+        encoding._get_by_name = get_by_name
         return encoding
+
+    of_tokenizer = RenamedAttribute("from_tokenizer")
 
     def _set(self, name: str, tokenizer: BPE, pat_str: str, special_tokens: dict[str, int]) -> None:
         self.name = name
+        self._get_by_name: Callable[[str], Encoding] | None = None
         self.max_token_value = tokenizer.vocab_size - 1
         self._tokenizer = tokenizer
         self._pat_str = pat_str
@@ -92,7 +123,7 @@ class Encoding:
     # ------------------------------------------------------------------ encoding
 
     def encode_ordinary(self, text: str) -> list[int]:
-        """The ids of a text in which special tokens are ordinary text."""
+        """Encode a text in which special tokens are ordinary text."""
         if not isinstance(text, str):
             raise _not_a_text(text)
         return self._tokenizer.encode_ordinary(text)
@@ -104,17 +135,23 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
-        """The ids of a text.
+        """Encode a text.
 
-        Special tokens of ``allowed_special`` get their ids where the text holds them; those of ``disallowed_special``
-        ("all": every one that is not allowed) raise DataError, a ValueError; others are ordinary text.
+        Args:
+            text: The text.
+            allowed_special: "all", or the special tokens that become their ids.
+            disallowed_special: "all" (every one that is not allowed), or texts: a text that holds one is refused. What
+                is neither allowed nor disallowed is ordinary text.
+
+        Raises:
+            DataError: The text holds a disallowed special token. A ValueError.
         """
         if self._is_ordinary(text, allowed_special, disallowed_special):
             return self._tokenizer.encode_ordinary(text)
         return self._tokenizer.encode(_checked_text(text), **_specials(allowed_special, disallowed_special))
 
     def _is_ordinary(self, text: str, allowed: object, disallowed: object) -> bool:
-        """Whether special tokens play no part: the usual case, found out in less time than a short text takes."""
+        """Return whether special tokens play no part, the usual case, in less time than a short text takes."""
         return (
             (disallowed == "all" or not disallowed)
             and (allowed is _NONE or allowed == "all" or isinstance(allowed, AbstractSet))
@@ -129,13 +166,13 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> npt.NDArray[np.uint32]:
-        """`encode`, as uint32[n]."""
+        """Encode a text to uint32[n]; otherwise as `encode`."""
         if self._is_ordinary(text, allowed_special, disallowed_special):
             return self._tokenizer.encode_to_numpy(text, disallowed_special=())
         return self._tokenizer.encode_to_numpy(_checked_text(text), **_specials(allowed_special, disallowed_special))
 
     def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int | None = 8) -> list[list[int]]:
-        """`encode_ordinary` for many texts; no more threads than cores are used."""
+        """Encode several texts as `encode_ordinary` does, on at most one thread per core."""
         return self._tokenizer.encode_batch(_checked_texts(text), _at_most_cores(num_threads), disallowed_special=())
 
     def encode_batch(
@@ -146,7 +183,7 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[list[int]]:
-        """`encode` for many texts; no more threads than cores are used."""
+        """Encode several texts as `encode` does, on at most one thread per core."""
         return self._tokenizer.encode_batch(
             _checked_texts(text), _at_most_cores(num_threads), **_specials(allowed_special, disallowed_special)
         )
@@ -158,45 +195,56 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """The ids of a text that more text cannot change, and what may follow them (see `unstable`).
+        """Return the ids of a text that more text cannot change, and the completions that may follow (see `unstable`).
 
-        The stable ids spell a prefix of the text. With each completion behind them they spell the text and maybe more.
+        The stable ids decode to a prefix of the text; with any completion after them, to the text and perhaps more.
         """
         tokens = self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special)
-        num_stable = len(tokens) - num_unstable_tokens(self._tokenizer, tokens)
+        allowed = self.special_tokens_set if allowed_special == "all" else self.special_tokens_set & allowed_special
+        segment = self._tokenizer.encode_to_numpy(_after_last(allowed, without_surrogates(text)), disallowed_special=())
+        num_stable = len(tokens) - num_unstable_tokens(self._tokenizer, segment)
         stable, unstable = tokens[:num_stable], self._tokenizer.decode_bytes(tokens[num_stable:])
         if not unstable:
             return stable.tolist(), []
         return stable.tolist(), completions(self._tokenizer, unstable, self._mergeable_ranks, self._sorted_tokens)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """The id of exactly this token, special ones included. Raises UnknownTokenError, a KeyError, if it is none."""
+        """Return the id of exactly this token, special or not. Raises UnknownTokenError, a KeyError, for others."""
+        if not isinstance(text_or_bytes, str | bytes):
+            raise TypeError(f"text_or_bytes is of type {type(text_or_bytes).__name__}; it must be str or bytes")
         return self._tokenizer.token_id(text_or_bytes)
 
     # ------------------------------------------------------------------ decoding
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes that ids spell. Raises UnknownTokenError, a KeyError, for an id that is none."""
-        return self._tokenizer.decode_bytes(tokens)
+        """Decode ids to bytes. Raises UnknownTokenError, a KeyError, for an id not in use."""
+        try:
+            return self._tokenizer.decode_bytes(tokens)
+        except TypeError:
+            return self._tokenizer.decode_bytes(_without_bools(tokens))
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """The text of ids; what is not UTF-8 in it is handled as by ``bytes.decode``."""
-        return self._tokenizer.decode(tokens, errors)
+        """Decode ids to text; ``errors`` is as for ``bytes.decode``."""
+        try:
+            return self._tokenizer.decode(tokens, errors)
+        except TypeError:
+            return self._tokenizer.decode(_without_bools(tokens), errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one id, special ones included. Raises UnknownTokenError, a KeyError, for one that is none."""
-        return self._tokenizer.token_bytes(token)
+        """Return the bytes of one id, special or not. Raises UnknownTokenError, a KeyError, for one not in use."""
+        return self._tokenizer.token_bytes(int(token) if isinstance(token, bool) else token)
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
-        """The bytes of each id."""
-        return list(map(self._tokenizer.token_bytes, tokens))
+        """Return the bytes of each id."""
+        return list(map(self.decode_single_token_bytes, tokens))
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
-        """The text of ids, and where in it, in characters, each token begins.
+        """Decode ids, and return the text and the position in it, in characters, where each token begins.
 
         A token that begins inside a character begins where that character does. Raises UnicodeDecodeError if the bytes
         are not UTF-8.
         """
+        tokens = _without_bools(tokens)
         data = self._tokenizer.decode_bytes(tokens)
         text = data.decode("utf-8")
         lengths = self._tokenizer.token_lengths[np.asarray(tokens, np.int64)]
@@ -209,17 +257,17 @@ class Encoding:
     def decode_batch(
         self, batch: Iterable[Sequence[int]], *, errors: str = "replace", num_threads: int | None = 8
     ) -> list[str]:
-        """`decode` for many sequences."""
-        return self._tokenizer.decode_batch(batch, errors, _at_most_cores(num_threads))
+        """Decode several sequences of ids as `decode` does."""
+        return self._tokenizer.decode_batch(map(_without_bools, batch), errors, _at_most_cores(num_threads))
 
     def decode_bytes_batch(self, batch: Iterable[Sequence[int]], *, num_threads: int | None = 8) -> list[bytes]:
-        """`decode_bytes` for many sequences."""
-        return self._tokenizer.decode_bytes_batch(batch, _at_most_cores(num_threads))
+        """Decode several sequences of ids as `decode_bytes` does."""
+        return self._tokenizer.decode_bytes_batch(map(_without_bools, batch), _at_most_cores(num_threads))
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
 
     def token_byte_values(self) -> list[bytes]:
-        """The bytes of every token that is not special, in the order of the bytes."""
+        """Return the bytes of every token that is not special, in the order of the bytes."""
         return self._sorted_tokens.copy()
 
     @property
@@ -235,9 +283,9 @@ class Encoding:
         return set(self._special_tokens)
 
     def is_special_token(self, token: int) -> bool:
-        """Whether an id is a special token's. Raises TokenTypeError, an AssertionError, for what is not an int."""
+        """Return whether an id is a special token's. Raises TokenTypeError, an AssertionError, for another type."""
         if not isinstance(token, int):
-            raise TokenTypeError(f"a token is an int, not {type(token).__name__}")
+            raise TokenTypeError(f"token is of type {type(token).__name__}; it must be an int")
         return token in self._special_ids
 
     @property
@@ -259,26 +307,33 @@ class Encoding:
     def __copy__(self) -> Encoding:
         clone = type(self).__new__(type(self))
         clone.__dict__.update(self.__dict__)
+        clone._get_by_name = None
         return clone
 
     def __deepcopy__(self, memo: object) -> Encoding:
         return self.__copy__()  # nothing in it changes
 
     def __reduce__(self) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
-        """One that `get_encoding` gave is pickled by its name, any other one by its content."""
-        from fastcompress.compat.tiktoken.registry import get_encoding, is_registered
-
-        if is_registered(self):
-            return get_encoding, (self.name,)
+        """Pickle an encoding that `get_encoding` gave by its name, any other one by its content."""
+        if self._get_by_name is not None:
+            return self._get_by_name, (self.name,)
         return _unpickle, (type(self), self.name, self._tokenizer, self._pat_str, self._special_tokens)
 
 
 def _unpickle(cls: type[Encoding], name: str, tokenizer: BPE, pat_str: str, special_tokens: dict[str, int]) -> Encoding:
-    return cls.of_tokenizer(name, tokenizer, pat_str=pat_str, special_tokens=special_tokens)
+    return cls.from_tokenizer(name, tokenizer, pat_str=pat_str, special_tokens=special_tokens)
+
+
+def raise_disallowed_special_token(token: str) -> NoReturn:
+    """Raise the error for a text that holds a disallowed special token. A ValueError."""
+    raise DataError(
+        f"the text holds the disallowed special token {token!r}; pass it in allowed_special to encode it as that "
+        "token, or disallowed_special=() for ordinary text"
+    )
 
 
 def _not_a_text(text: object) -> TypeError:
-    return TypeError(f"expected a str, not {type(text).__name__}; BPE takes bytes too")
+    return TypeError(f"text is of type {type(text).__name__}; it must be a str (fastcompress.BPE takes bytes, too)")
 
 
 def _checked_text(text: str) -> str:
@@ -292,16 +347,33 @@ def _checked_texts(texts: Iterable[str]) -> list[str]:
 
 
 def _specials(allowed: Literal["all"] | AbstractSet[str], disallowed: Literal["all"] | Collection[str]) -> Any:
-    """Arguments for the tokenizer, which takes more types than tiktoken does."""
+    """Return arguments for the tokenizer, which takes more types than tiktoken does."""
     if allowed != "all" and not isinstance(allowed, AbstractSet):
-        raise TypeError(f"allowed_special is 'all' or a set, not {type(allowed).__name__}")
+        raise TypeError(f"allowed_special is of type {type(allowed).__name__}; it must be 'all' or a set of str")
     return {
         "allowed_special": allowed,
         "disallowed_special": disallowed if disallowed == "all" else frozenset(disallowed or ()),
     }
 
 
+def _after_last(specials: AbstractSet[str], text: str) -> str:
+    """Return the stretch of a text after its last special token, of several at one place the longest."""
+    if not specials:
+        return text
+    end = 0
+    for match in re.finditer("|".join(map(re.escape, sorted(specials, key=len, reverse=True))), text):
+        end = match.end()
+    return text[end:]
+
+
+def _without_bools(tokens: Sequence[int]) -> Sequence[int]:
+    """Return ids with ints in place of bools, which tiktoken takes for 0 and 1 and `BPE` refuses."""
+    if isinstance(tokens, list | tuple) and any(isinstance(token, bool) for token in tokens):
+        return [int(token) if isinstance(token, bool) else token for token in tokens]
+    return tokens
+
+
 def _at_most_cores(num_threads: int | None) -> int | None:
-    """More threads than cores would only take memory."""
+    """Return a number of threads that is at most the number of cores: more would only take memory."""
     cores = os.cpu_count() or 1
     return cores if num_threads is None else min(num_threads, cores)

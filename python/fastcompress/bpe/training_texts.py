@@ -1,0 +1,139 @@
+"""The texts that training counts: read from a source, cut at special tokens, in batches.
+
+A special token is not text: encoding cuts a text at the special tokens that it allows, so training does the same, and
+never learns a part of one together with what stands beside it, nor the whole as an ordinary token.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from fastcompress._core import bpe as _core
+from fastcompress.bpe.arguments import TEXT_TYPES, Text, shown
+from fastcompress.errors import DataError, TextNotFileWarning
+from fastcompress.pretokenizer import without_surrogates
+
+Source: TypeAlias = "Text | os.PathLike[str] | Iterable[Text | os.PathLike[str]]"
+Cutter: TypeAlias = "Callable[[Text], Iterator[Text]]"
+
+_MAX_PATH_CHARACTERS = 1024
+_LONGEST_CHARACTER = 4  # bytes of UTF-8
+
+
+def texts_of(source: Source, part_bytes: int, *, is_cut: bool, special_tokens: Sequence[str] = ()) -> Iterator[Text]:
+    """Yield the texts of a source, without the special tokens in them.
+
+    Args:
+        source: A text, a path, or an iterable of them.
+        part_bytes: The number of bytes of a file to read at a time.
+        is_cut: Whether a file may be cut between pretokens; else it is read as a whole. (It is, too, if a special token
+            holds white space at which it could be cut.)
+        special_tokens: The texts at which each text is cut.
+
+    Raises:
+        TypeError: The source, or something in it, is neither a text nor a path.
+        DataError: A file cannot be read.
+    """
+    cut = cutter_of(special_tokens)
+    is_cut = is_cut and not any(re.search(r"\S\s", text) for text in special_tokens)
+    for item in _items(source):
+        if isinstance(item, os.PathLike):
+            texts: Iterable[Text] = _file_parts(Path(item), part_bytes, is_cut=is_cut)
+        elif isinstance(item, TEXT_TYPES):
+            texts = [item]
+        else:
+            raise TypeError(f"expected str, bytes or a pathlib.Path, not {type(item).__name__}: {shown(item)}")
+        for text in texts:
+            yield from cut(text) if cut is not None else [text]
+
+
+def batches(texts: Iterable[Text], batch_bytes: int) -> Iterator[list[Text]]:
+    """Yield lists of texts of about `batch_bytes` bytes each."""
+    batch: list[Text] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if size >= batch_bytes:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def cutter_of(special_tokens: Sequence[str]) -> Cutter | None:
+    """Return a function that cuts a text at special tokens, of several at one place the longest; None without any."""
+    if not special_tokens:
+        return None
+    alternatives = "|".join(map(re.escape, sorted(special_tokens, key=len, reverse=True)))
+    in_str, in_bytes = re.compile(alternatives), re.compile(alternatives.encode("utf-8"))
+
+    def cut(text: Text) -> Iterator[Text]:
+        if isinstance(text, str):
+            text = without_surrogates(text)
+        elif not isinstance(text, bytes):
+            text = bytes(text)
+        pattern: re.Pattern[str] | re.Pattern[bytes] = in_str if isinstance(text, str) else in_bytes
+        whole = text if isinstance(text, str) else memoryview(text)
+        begin = 0
+        for match in pattern.finditer(whole):  # type: ignore[arg-type]  # the pattern is of the text's type
+            if match.start() > begin:
+                yield whole[begin : match.start()]
+            begin = match.end()
+        if begin < len(text):
+            yield whole[begin:] if begin else text
+
+    return cut
+
+
+def _items(source: Source) -> Iterator[object]:
+    if isinstance(source, (*TEXT_TYPES, os.PathLike)):
+        source = [source]
+    try:
+        items = iter(source)
+    except TypeError:
+        raise TypeError(
+            f"source is {shown(source)}; it must be a text, a pathlib.Path, or an iterable of them"
+        ) from None
+    for number, item in enumerate(items):
+        if number == 0 and isinstance(item, str):
+            _warn_of_file_name(item)
+        yield item
+
+
+def _warn_of_file_name(text: str) -> None:
+    if len(text) > _MAX_PATH_CHARACTERS or "\n" in text or not os.path.isfile(text):
+        return
+    level = 1
+    while sys._getframe(level).f_globals.get("__name__", "").startswith("fastcompress."):  # to whoever called us
+        level += 1
+    warnings.warn(
+        f"{text!r} is the name of a file, but it is taken for the text to train on; to train on the file's contents, "
+        f"give pathlib.Path({text!r})",
+        TextNotFileWarning,
+        stacklevel=level + 1,
+    )
+
+
+def _file_parts(path: Path, part_bytes: int, *, is_cut: bool) -> Iterator[bytes]:
+    """Yield the bytes of a file, cut where no pretoken changes."""
+    try:
+        with path.open("rb") as file:
+            waiting: list[bytes] = []  # what was read and has no place to cut
+            while part := file.read(part_bytes if is_cut else -1):
+                before = waiting[-1][-_LONGEST_CHARACTER:] if waiting else b""
+                if is_cut and (cut := _core.last_cut(before + part)):
+                    yield b"".join([*waiting, part[: cut - len(before)]])
+                    part = part[cut - len(before) :]
+                    waiting = []
+                waiting.append(part)
+            if waiting:
+                yield b"".join(waiting)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error

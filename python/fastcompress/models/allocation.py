@@ -1,0 +1,20 @@
+"""What torch raises when memory runs out, as Python's own error for that."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+# torch has an error class for accelerators only; on the CPU its allocator raises a RuntimeError with these words.
+_CPU_MESSAGES = ("can't allocate memory", "not enough memory")
+
+
+@contextlib.contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise MemoryError where torch says with a RuntimeError that memory ran out on the CPU. Serves as a decorator."""
+    try:
+        yield
+    except RuntimeError as error:
+        if any(message in str(error) for message in _CPU_MESSAGES):
+            raise MemoryError(str(error).strip().splitlines()[0]) from error
+        raise

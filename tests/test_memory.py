@@ -1,0 +1,198 @@
+"""The estimate of a run's memory: close to what is measured, and a run that cannot fit is refused by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fastcompress.codec import ByteCodec, codec_from_spec
+from fastcompress.data.shards import TokenDataset
+from fastcompress.errors import ConfigError
+from fastcompress.evaluation.bits_per_byte import evaluate
+from fastcompress.evaluation.generate import generate
+from fastcompress.models.allocation import memory_errors
+from fastcompress.models.blocks import LanguageModel
+from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.training import memory
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.loop import train
+
+CPU = torch.device("cpu")
+PRESETS = {"modern": GPTConfig.modern, "workshop": GPTConfig.workshop}
+FACTOR = 1.5  # what memory.py promises
+
+# What decides: weights; activations; activations with dropout; logits; tables. Prints how much the process grew.
+MEASURE = """
+import json, sys, tempfile
+from pathlib import Path
+import torch
+from fastcompress.codec import ByteCodec
+from fastcompress.data.shards import TokenDataset
+from fastcompress.models.gpt import GPTConfig
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.loop import train
+
+torch.set_num_threads(1)
+preset, model, training = json.loads(sys.argv[1])
+vocab_size = model.pop("vocab_size")
+
+def peak(vocab_size, model, training):
+    ByteCodec.vocab_size = vocab_size - 1  # as a codec of so many ids, of which the text uses few
+    data = TokenDataset.from_documents([b"some text to train on, and more " * 300], ByteCodec())
+    config = TrainConfig(device="cpu", steps=2, num_evals=1, eval_bytes=4096, **training)
+    model = getattr(GPTConfig, preset)(vocab_size=vocab_size, **model)
+    train(model, ByteCodec(), data, [b"held out " * 500], config, Path(tempfile.mkdtemp(), "run"), progress=False)
+    # Not getrusage(): its peak is inherited from the process that started this one.
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
+
+small = peak(257, dict(num_layers=1, num_heads=1, width=16, context_length=16), dict(batch_size=2))
+print(peak(vocab_size, model, training) - small)
+"""
+CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
+    "weights": ("modern", {"vocab_size": 257, "num_layers": 2, "num_heads": 4, "width": 512, "context_length": 32},
+                {"batch_size": 2, "eval_batch_size": 2}),
+    "activations": ("modern", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256},
+                    {"batch_size": 32, "micro_batch_size": 16}),
+    "dropout": ("workshop", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256},
+                {"batch_size": 16}),
+    "logits": ("modern", {"vocab_size": 60_000, "num_layers": 1, "num_heads": 2, "width": 32, "context_length": 64},
+               {"batch_size": 16, "eval_batch_size": 2}),
+    "tables": ("modern", {"vocab_size": 100_000, "num_layers": 1, "num_heads": 2, "width": 64, "context_length": 16},
+               {"batch_size": 1, "eval_batch_size": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("name", CASES)
+def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str) -> None:
+    preset, model, training = CASES[name]
+    output = subprocess.run(
+        [sys.executable, "-c", MEASURE, json.dumps(CASES[name])], capture_output=True, text=True, check=True
+    ).stdout
+    estimate = memory.estimate_memory(PRESETS[preset](**model), TrainConfig(steps=2, **training))  # type: ignore[arg-type]
+    assert estimate.total / FACTOR <= int(output) <= estimate.total * FACTOR
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
+def test_parameters_are_counted_as_the_model_has_them(preset: str, bias: bool, tied: bool) -> None:
+    for width, num_layers in ((32, 1), (64, 3)):
+        config = PRESETS[preset](
+            vocab_size=300,
+            width=width,
+            num_heads=2,
+            num_layers=num_layers,
+            context_length=16,
+            bias=bias,
+            tied_head=tied,
+        )
+        assert memory.num_parameters(config) == GPT(config).num_parameters()
+
+
+def settings(**changes: Any) -> tuple[GPTConfig, TrainConfig]:
+    names = {"batch_size", "micro_batch_size", "eval_batch_size"} & set(changes)
+    training = TrainConfig(steps=1, device="cpu", **{name: changes.pop(name) for name in names})
+    return GPTConfig.modern(**{"vocab_size": 257, **changes}), training
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"vocab_size": 16_777_217, "width": 32, "num_heads": 1, "num_layers": 1, "batch_size": 2},
+         r"vocabulary of 16,777,217: use a codec with fewer ids \(byte, lz77-buckets or bpe-4096"),
+        ({"width": 3072, "num_layers": 40, "batch_size": 1, "context_length": 16}, "use a smaller model"),
+        ({"batch_size": 4096}, "use a smaller micro batch, context or model"),
+    ],
+)  # fmt: skip
+def test_what_cannot_fit_is_refused_with_estimate_and_remedy(changes: dict[str, Any], remedy: str) -> None:
+    model, training = settings(**changes)
+    parts = r"\(weights .* GB, gradients and optimizer .* GB, their copies .* GB, activations .* GB, logits .* GB\)"
+    with pytest.raises(ConfigError, match=rf"needs about .* GB of memory {parts}, but 8\.0 GB are free; .*{remedy}"):
+        memory.check_memory(model, training, CPU, available=8_000_000_000)
+    memory.check_memory(model, training, CPU, available=memory.estimate_memory(model, training).total)
+
+
+def test_the_trainer_refuses_before_it_allocates(tmp_path: Path) -> None:
+    """A model of petabytes: nobody could make it."""
+    codec = ByteCodec()
+    data = TokenDataset.from_documents([b"text " * 100], codec)
+    model, training = settings(width=1 << 21, num_heads=1 << 14, num_layers=100)
+    with pytest.raises(ConfigError, match="training needs about"):
+        train(model, codec, data, [b"text"], training, tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_refuses_lz77_on_a_machine_that_is_too_small(tmp_path: Path) -> None:
+    """The vocabulary that was killed by the system, at a width that no machine has memory for."""
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(b"some text to train on " * 100)
+    assert codec_from_spec("lz77").vocab_size > 16_000_000
+    words = [sys.executable, "-m", "fastcompress.cli", "train", "--corpus", corpus, "--codec", "lz77", "--steps", "1",
+             "--layers", "1", "--width", "65536", "--heads", "1", "--context", "32", "--batch-size", "2",
+             "--device", "cpu", "--run-dir", tmp_path / "run"]  # fmt: skip
+    since = time.monotonic()
+    result = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+    assert time.monotonic() - since < 60
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: training needs about ")
+    assert "use a codec with fewer ids (byte, lz77-buckets or bpe-4096; lz77 has 16.7 million)" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="Linux's own file")
+def test_available_memory_is_a_part_of_the_machines() -> None:
+    available = memory.available_memory(CPU)
+    assert available is not None
+    assert 1 << 26 < available <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_a_containers_limit_counts(tmp_path: Path) -> None:
+    for name, text in (
+        ("memory.max", "1000000\n"), ("memory.current", "700000\n"),
+        ("memory.stat", "anon 1\nfile 9\nactive_file 100000\ninactive_file 50000\n"),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(text)
+    assert memory._control_group_memory(tmp_path) == 1_000_000 - 700_000 + 150_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory._control_group_memory(tmp_path) is None
+    assert memory._control_group_memory(tmp_path / "nosuch") is None
+
+
+# --- Memory that runs out all the same ---------------------------------------------------------------------
+
+
+def test_memory_that_runs_out_on_the_cpu_is_called_that() -> None:
+    with pytest.raises(MemoryError, match="allocate"), memory_errors():
+        torch.empty(1 << 55, dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="must match"), memory_errors():
+        torch.zeros(2) + torch.zeros(3)
+
+
+class Greedy(LanguageModel):
+    """A model that wants more memory than there is."""
+
+    context_length, vocab_size = 8, 257
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.empty(1 << 55)
+
+
+def test_every_use_of_a_model_says_that_memory_ran_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MemoryError):
+        evaluate(Greedy(), ByteCodec(), [b"text"])
+    with pytest.raises(MemoryError):
+        list(generate(Greedy(), ByteCodec(), b"text", max_tokens=3))
+    monkeypatch.setattr(GPT, "forward", Greedy.forward)
+    model, training = settings(width=16, num_heads=1, num_layers=1, context_length=16)
+    data = TokenDataset.from_documents([b"text " * 100], ByteCodec())
+    with pytest.raises(MemoryError):
+        train(model, ByteCodec(), data, [b"text"], training, tmp_path / "run", progress=False)

@@ -1,0 +1,204 @@
+"""A run's files carry checksums: a changed byte, a cut, a file of another run are noticed, wherever they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from fastcompress.bpe import BPE
+from fastcompress.codec import BPECodec
+from fastcompress.data.shards import TokenDataset
+from fastcompress.errors import DataError, FastcompressError, FormatError, MismatchError
+from fastcompress.models.gpt import GPTConfig
+from fastcompress.training.checkpoint import load_run, read_checkpoint
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.loop import train
+
+TEXT = [b"some text to train on, and a little more of it, and more " * 3]
+CODEC = BPECodec(BPE.train([TEXT[0].decode()], vocab_size=260))
+MODEL = GPTConfig.modern(vocab_size=261, num_layers=1, num_heads=1, width=2, context_length=8)
+CONFIG = TrainConfig(steps=3, batch_size=2, device="cpu", self_check=False, log_every=1)
+DATA = TokenDataset.from_documents(TEXT, CODEC)
+
+
+def resume(directory: Path, **changes: Any) -> None:
+    config = dataclasses.replace(CONFIG, **{"steps": 5, **changes})
+    train(MODEL, CODEC, DATA, TEXT, config, directory, resume=True, progress=False)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("run")
+    train(MODEL, CODEC, DATA, TEXT, CONFIG, directory, progress=False)
+    return directory
+
+
+@pytest.fixture
+def copy(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "copy"))
+
+
+def flip(path: Path, position: int, bits: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= bits
+    path.write_bytes(content)
+
+
+def positions(size: int, dense: int) -> list[int]:
+    """Every byte of the front and of the end, and some between."""
+    return sorted({*range(min(dense, size)), *range(dense, size, 977), *range(max(0, size - 40), size)})
+
+
+@pytest.mark.parametrize("which", ["best", "last"])
+def test_every_changed_byte_of_a_checkpoint_is_noticed(copy: Path, which: Any) -> None:
+    path = copy / f"{which}.safetensors"
+    content = path.read_bytes()
+    head = 8 + int.from_bytes(content[:8], "little")
+    for position in positions(len(content), head + 64):
+        for bits in (1, 0x20, 0xFF):  # 0x20 changes the case of a letter
+            damaged = bytearray(content)
+            damaged[position] ^= bits
+            path.write_bytes(damaged)
+            with pytest.raises(FormatError, match=rf"{which}\.safetensors: .*(restore|release|name a directory)"):
+                read_checkpoint(path)
+    path.write_bytes(content)
+    read_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors", "config.json", "codec.json", "metrics.jsonl"])
+def test_a_run_with_a_damaged_file_is_not_resumed(trained: Path, tmp_path: Path, name: str) -> None:
+    size = (trained / name).stat().st_size
+    checkpointed = size if name != "metrics.jsonl" else metrics_bytes(trained)
+    for position in range(0, checkpointed, max(1, checkpointed // 12)):
+        copy = Path(shutil.copytree(trained, tmp_path / f"{position}"))
+        flip(copy / name, position, 1)
+        with pytest.raises(FormatError, match=rf"{name}: "):
+            resume(copy)
+        assert (copy / "last.safetensors").stat().st_size == (trained / "last.safetensors").stat().st_size
+
+
+def metrics_bytes(run: Path) -> int:
+    return int(read_checkpoint(run / "last.safetensors").state["metrics"]["num_bytes"])
+
+
+@pytest.mark.parametrize("name", ["best.safetensors", "config.json", "codec.json"])
+def test_a_run_with_a_damaged_file_is_not_loaded(trained: Path, tmp_path: Path, name: str) -> None:
+    size = (trained / name).stat().st_size
+    for position in range(0, size, max(1, size // 40)):
+        copy = Path(shutil.copytree(trained, tmp_path / f"{position}"))
+        flip(copy / name, position, 1)
+        with pytest.raises(FormatError, match=rf"{name}: "):
+            load_run(copy)
+
+
+def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
+    corpus, run = tmp_path / "corpus.txt", tmp_path / "run"
+    corpus.write_bytes(TEXT[0] * 10)
+    size = ["--layers", "1", "--heads", "1", "--width", "8", "--context", "8", "--batch-size", "2", "--device", "cpu"]
+
+    def command(*words: object) -> subprocess.CompletedProcess[str]:
+        words = (sys.executable, "-m", "fastcompress.cli", *words)
+        return subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+
+    assert command("train", "--corpus", corpus, "--run-dir", run, "--steps", 3, *size).returncode == 0
+    files = ("last.safetensors", "best.safetensors", "config.json", "codec.json")
+    for name in files:
+        content = (run / name).read_bytes()
+        flip(run / name, len(content) - 9, 1)
+        commands = [("train", "--run-dir", run, "--resume", "--steps", 5)]
+        if name != "last.safetensors":
+            commands.append(("eval", run))
+        if name != "last.safetensors":
+            commands.append(("generate", run, "--max-tokens", 2))
+        for words in commands:
+            result = command(*words)
+            assert result.returncode == 1
+            assert result.stderr.startswith(f"error: {run / name}: ")
+            assert len(result.stderr.splitlines()) == 1
+            assert "this is a bug" not in result.stderr
+        (run / name).write_bytes(content)
+    assert command("eval", run).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors"])
+def test_a_checkpoint_of_another_run_is_refused(copy: Path, tmp_path: Path, name: str) -> None:
+    """Same model, codec, data and settings: only the run is another."""
+    train(MODEL, CODEC, DATA, TEXT, CONFIG, tmp_path / "other", progress=False)
+    shutil.copy(tmp_path / "other" / name, copy / name)
+    with pytest.raises(MismatchError, match=rf"{name}: belongs to another run"):
+        resume(copy)
+    with pytest.raises(MismatchError, match=rf"{name}: belongs to another run"):
+        load_run(copy, which="best" if name.startswith("best") else "last")
+
+
+def test_a_resumed_run_is_still_the_same_run(copy: Path) -> None:
+    resume(copy)
+    resume(copy, steps=7)
+    load_run(copy)
+    load_run(copy, which="last")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("last.safetensors", DataError), ("config.json", DataError), ("codec.json", FastcompressError)]
+)
+def test_a_missing_part_is_named(copy: Path, name: str, error: type[Exception]) -> None:
+    (copy / name).unlink()
+    if name == "codec.json":
+        with pytest.raises(error, match=name):
+            load_run(copy)
+    else:
+        with pytest.raises(error, match=rf"{name}|holds no run"):
+            resume(copy)
+
+
+def without_checksums(directory: Path) -> None:
+    """What the version before checksums wrote."""
+    for path in directory.glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = dict(file.metadata())
+        del metadata["sha256"]
+        state = json.loads(metadata["state"])
+        for name in ("run", "metrics"):
+            del state[name]
+        save_file(tensors, path, {**metadata, "state": json.dumps(state)})
+    config = json.loads((directory / "config.json").read_text())
+    for name in ("sha256", "run"):
+        del config[name]
+    (directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+@pytest.mark.parametrize("use", [load_run, resume])
+def test_runs_of_older_versions_load_with_a_word(copy: Path, use: Callable[[Path], object]) -> None:
+    expected = read_checkpoint(copy / "best.safetensors").tensors
+    without_checksums(copy)
+    with pytest.warns(UserWarning, match=r"safetensors: has no checksum, since an older version wrote it"):
+        stored = read_checkpoint(copy / "best.safetensors")
+    assert all(torch.equal(stored.tensors[name], tensor) for name, tensor in expected.items())
+    with pytest.warns(UserWarning, match="has no checksum"):
+        use(copy)
+
+
+def test_a_checksum_cannot_be_lost_by_damage(copy: Path) -> None:
+    """A damaged field name must not make a new file pass for an old one."""
+    for name in ("config.json", "last.safetensors"):
+        content = (copy / name).read_bytes()
+        for position in range(content.index(b'"sha256"'), content.index(b'"sha256"') + 70):
+            for bits in (1, 0x10, 0x20):
+                damaged = bytearray(content)
+                damaged[position] ^= bits
+                (copy / name).write_bytes(damaged)
+                with pytest.raises(FormatError, match=rf"{name}: "):
+                    resume(copy)
+        (copy / name).write_bytes(content)

@@ -20,6 +20,7 @@ from fastcompress.cli import main
 from fastcompress.cli.output import echo_text
 from fastcompress.cli.run_data import RunData
 from fastcompress.codec import ByteCodec, load_codec, save_codec
+from fastcompress.data.shards import write_shards
 
 COMMANDS = ["train-tokenizer", "encode", "decode", "convert", "train", "generate", "eval", "study"]
 TEXT = "The quick brown fox jumps over the lazy dog; naïve café, 12 345.\n" * 60
@@ -426,6 +427,14 @@ def test_what_was_left_out_is_said(tmp_path):
 # --- Train, eval, generate -------------------------------------------------------------------------------
 
 
+def forward_flops_of_the_tiny_run(vocab_size: int) -> int:
+    """FLOPs of one token by the shape of TINY_MODEL, 2 per multiply-add."""
+    width, context, hidden = 16, 32, 64  # SwiGLU: 8/3 of the width, but at least 64
+    attention = 2 * (3 + 1) * width * width + 4 * width * context  # projections; scores and weighted sum
+    mlp = 2 * 3 * width * hidden
+    return attention + mlp + 2 * width * vocab_size
+
+
 def test_a_run_is_evaluated_on_its_own_corpus(trained):
     result = json.loads(run("eval", trained, "--device", "cpu", "--json").stdout)
     assert (result["corpus"], result["split"]) == ("fox.txt", "validation")
@@ -433,8 +442,11 @@ def test_a_run_is_evaluated_on_its_own_corpus(trained):
     assert result["num_bytes"] == len(TEXT.encode()) - len(TEXT.encode()) * 9 // 10
     assert result["is_exact"]
     assert 1 < result["bits_per_byte"] < 8
-    assert result["forward_flops_per_byte"] > 0
+    symbols = len(TEXT.encode()[-result["num_bytes"] :].decode()) + 1  # each character, and the end of the document
+    flops = forward_flops_of_the_tiny_run(vocab_size=len(set(TEXT)) + 1)
+    assert result["forward_flops_per_byte"] == pytest.approx(flops * symbols / result["num_bytes"], rel=1e-12)
     text = run("eval", trained, "--device", "cpu", "--stride", 8).stdout
+    assert f"forward FLOPs a byte: {result['forward_flops_per_byte']:,.0f}\n" in text
     assert "(exact: no other tokens spell these bytes)" in text
     assert "stride 8" in text
     assert "no test split" in error_of("eval", trained, "--split", "test")
@@ -491,6 +503,16 @@ def test_scoring_training_shards_is_warned_of(text_file, tmp_path):
     num_whole = 10 + (300 - 10 * len("row 1 of the table")) // len("row 10 of the table")
     assert num_whole < 20
     assert f"trained on {num_whole} of these 20 documents" in run("eval", tmp_path / "run", "--device", "cpu").stderr
+
+
+def test_empty_documents_count_as_trained_on_nowhere(tmp_path):
+    """Shards may hold empty documents, and nothing can be learned from one."""
+    codec = ByteCodec()
+    write_shards(tmp_path / "shards", "train", [b"a row", b"", b"another row"], codec)
+    data = RunData.given(None, "text", None, str(tmp_path / "shards"))
+    assert data.num_trained_on([b"", b"a row", b""], codec) == 1
+    assert data.num_trained_on([b"", b"a new", b"another"], codec) == 0
+    assert data.num_trained_on([], codec) == 0
 
 
 def test_names_of_corpora_win_over_folders(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from fastcompress.training.checkpoint import load_run, read_checkpoint, write_ch
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.loop import TrainResult, train
+from fastcompress.training.run import TrainingRun
 
 CODEC = ByteCodec()
 TEXT = [f"{i} sheep jumped over {i * 7} fences; then {i} more did. ".encode() * 4 for i in range(30)]
@@ -254,6 +256,38 @@ def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: 
     result = run(tmp_path, steps=3, eval_every=1)
     assert result.seconds < 0.9
     assert result.curve[-1]["seconds"] == pytest.approx(result.seconds, abs=0.1)
+
+
+def test_tokens_per_second_are_those_of_the_training_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step s takes s seconds of a clock that only the test moves, and each evaluation 1,000, which do not count."""
+    clock = types.SimpleNamespace(now=50.0)
+    monkeypatch.setattr("fastcompress.training.device.time", types.SimpleNamespace(perf_counter=lambda: clock.now))
+    make_one_step = TrainingRun.make_one_step
+
+    def timed_step(self: TrainingRun) -> None:
+        make_one_step(self)
+        clock.now += self.at.step
+
+    def slow_evaluate(*arguments: Any, **settings: Any) -> Any:
+        clock.now += 1000.0
+        return evaluate(*arguments, **settings)
+
+    monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
+    monkeypatch.setattr("fastcompress.training.run.evaluate", slow_evaluate)
+    tokens = CONFIG.batch_size * MODEL.context_length  # per step
+
+    first = run(tmp_path, steps=4, eval_every=4, log_every=2)
+    assert (first.seconds, first.tokens_per_second) == (1 + 2 + 3 + 4, 4 * tokens / 10)
+    clock.now += 7.0  # between two calls no time passes for a run
+    second = run(tmp_path, steps=7, eval_every=4, log_every=2, resume=True)
+    assert (second.seconds, second.tokens_per_second) == (10 + 5 + 6 + 7, 7 * tokens / 28)
+    lines = [(record["step"], record["seconds"], record["tokens_per_second"]) for record in metrics(tmp_path, "train")]
+    assert lines == [
+        (2, 3, 2 * tokens / (1 + 2)),
+        (4, 10, 2 * tokens / (3 + 4)),
+        (6, 21, 2 * tokens / (5 + 6)),
+        (7, 28, tokens / 7),
+    ]
 
 
 def test_evaluations_spread_evenly_by_default(tmp_path: Path) -> None:

@@ -565,7 +565,12 @@ def test_generated_text_follows_the_prompt_and_the_seed(trained):
 def test_runs_that_are_none_are_named(tmp_path):
     for command in ("eval", "generate"):
         assert "best.safetensors" in error_of(command, tmp_path / "nothing")
-    assert "holds no run" in error_of("train", "--resume", "--run-dir", tmp_path, "--corpus", "python-docs")
+    command = f"fastcompress train --run-dir {tmp_path} --corpus FILE --steps 1000"
+    nothing = f"{tmp_path}: holds no run to resume; start one with: {command}"
+    assert error_of("train", "--resume", "--run-dir", tmp_path) == nothing
+    assert error_of("train", "--resume", "--run-dir", tmp_path, "--corpus", "python-docs") == nothing
+    assert "nowhere: holds no run to resume" in error_of("train", "--resume", "--run-dir", tmp_path / "nowhere")
+    (tmp_path / "config.json").write_text("{}")
     assert "data.json: is missing" in error_of("train", "--resume", "--run-dir", tmp_path)
     (tmp_path / "data.json").write_text("[]")
     assert "data.json: cannot be read" in error_of("train", "--resume", "--run-dir", tmp_path)

@@ -84,6 +84,8 @@ def train(
     """
     directory = Path(run_dir)
     given = {name: value for name, value in settings.items() if value is not None}
+    if resume:
+        _need_run(directory)
     if resume and not (corpus or shards):
         data = RunData.load(directory)
     else:
@@ -108,8 +110,7 @@ def train(
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists():
-            command = shlex.join(["fastcompress", "train", "--run-dir", run_dir, "--resume"])
-            click.echo(f"stopped; go on with: {command}", err=True)
+            click.echo(f"stopped; go on with: {_resume_command(directory)}", err=True)
         raise
     if resume and not result.new_steps:
         click.echo(f"{directory}: done already, with {count(result.steps, 'step')}; no step was made", err=True)
@@ -144,6 +145,19 @@ def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPT
     return codec, GPTConfig.from_json(model), TrainConfig.from_json(train)
 
 
+def _resume_command(directory: Path) -> str:
+    return shlex.join(["fastcompress", "train", "--run-dir", str(directory), "--resume"])
+
+
+def _need_run(directory: Path) -> None:
+    """Say what to type if there is nothing to resume."""
+    from fastcompress.errors import DataError
+
+    if not (directory / "config.json").exists():
+        command = shlex.join(["fastcompress", "train", "--run-dir", str(directory), "--corpus"])
+        raise DataError(f"{directory}: holds no run to resume; start one with: {command} FILE --steps 1000")
+
+
 def _refuse_existing_run(directory: Path) -> None:
     """Before the text is read: the trainer would refuse only after."""
     from fastcompress.errors import OutputError
@@ -168,7 +182,16 @@ def _train(
     directory: Path,
     resume: bool,
 ) -> TrainResult:
+    from fastcompress.errors import OutputError
     from fastcompress.training.loop import train as train_model
+
+    has_begun = False
+
+    def begin() -> None:
+        nonlocal has_begun
+        has_begun = True
+        if not resume:
+            data.save(directory)
 
     def show(record: dict[str, Any]) -> None:
         if record["event"] == "eval" and not sys.stderr.isatty():
@@ -180,18 +203,23 @@ def _train(
 
     tokens = data.train_tokens(codec)
     validation = data.documents("validation", codec)
-    return train_model(
-        model_config,
-        codec,
-        tokens,
-        validation,
-        config,
-        directory,
-        resume=resume,
-        on_ready=None if resume else lambda: data.save(directory),
-        on_metrics=show,
-        progress=True,
-    )
+    try:
+        return train_model(
+            model_config,
+            codec,
+            tokens,
+            validation,
+            config,
+            directory,
+            resume=resume,
+            on_ready=begin,
+            on_metrics=show,
+            progress=True,
+        )
+    except OutputError as error:  # a full disk, say: the last checkpoint is whole
+        raise OutputError(
+            f"{error}; then go on with: {_resume_command(directory)}" if has_begun else str(error)
+        ) from error
 
 
 def _show(result: TrainResult, directory: Path, codec: Codec, as_json: bool) -> None:

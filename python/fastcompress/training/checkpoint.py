@@ -16,6 +16,8 @@ Writing is all or nothing: a temporary file beside the target, on disk before it
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +27,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from fastcompress._files import replacing
+from fastcompress._files import remedy_for, replacing
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.allocation import memory_errors
@@ -63,7 +65,7 @@ class Run:
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Write all or nothing; ``OutputError`` when the file cannot be written (an older one then stays)."""
+    """Write a checkpoint, all or nothing. Raises OutputError if it cannot be written; an older one then stays."""
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -73,20 +75,31 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, An
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
         with replacing(path) as temporary:
-            save_file(whole, temporary, metadata)
+            _save(whole, temporary, metadata)
             with temporary.open("r+b") as file:
                 checksum.fill_in(file, _head_bytes(temporary))
     except (OutputError, SafetensorError) as error:
-        raise OutputError(
-            f"{path}: the checkpoint cannot be written ({error.__cause__ or error}); free space, or choose another "
-            "run directory"
-        ) from error
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else None
+        reason = cause.strerror if cause is not None and cause.strerror else error
+        remedy = remedy_for(cause) if cause is not None else "choose another run directory"
+        raise OutputError(f"{path}: the checkpoint cannot be written ({reason}); {remedy}") from error
+
+
+def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+    """Write a safetensors file. Raises OSError, as Python itself does, where safetensors reports the system's error."""
+    try:
+        save_file(tensors, path, metadata)
+    except SafetensorError as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read and check. ``DataError``: no such file; ``FormatError``: truncated, foreign, another version."""
     if not path.is_file():
-        raise DataError(f"{path}: there is no such checkpoint: train first, or name another run directory")
+        raise DataError(f"{path}: there is no such checkpoint; train first, or name another run directory")
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             metadata = file.metadata() or {}

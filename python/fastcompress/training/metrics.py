@@ -18,7 +18,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from fastcompress._files import write_atomically
+from fastcompress._files import remedy_for, write_atomically
 from fastcompress.errors import FormatError, OutputError
 from fastcompress.training.schedule import Horizon
 
@@ -46,7 +46,7 @@ class MetricsLog:
             with self.path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written ({error.strerror}): free space, then resume") from error
+            raise OutputError(f"{self.path}: cannot be written ({error.strerror}); {remedy_for(error)}") from error
 
 
 def read_records(path: Path, last_step: int) -> list[dict[str, Any]]:

@@ -239,7 +239,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DataError(f"{path.parent}: holds no run to resume: start one without resume") from error
+        raise DataError(f"{path.parent}: holds no run to resume; start one with resume=False") from error
     except (OSError, ValueError) as error:
         raise FormatError(
             f"{path}: cannot be read as JSON ({error}): restore it, or choose another directory"

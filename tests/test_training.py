@@ -247,6 +247,46 @@ def test_a_time_budget_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert run(tmp_path, steps=None, seconds=spent + 1.0, eval_every=None, resume=True).new_steps == 0
 
 
+def test_a_time_budget_cuts_what_is_scored_to_a_tenth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock by which a byte is scored in 1 ms, a budget of 20 s pays for 2,000 bytes an evaluation."""
+    clock = types.SimpleNamespace(now=0.0)
+    monkeypatch.setattr("fastcompress.training.device.time", types.SimpleNamespace(perf_counter=lambda: clock.now))
+    make_one_step, validation = TrainingRun.make_one_step, [b"ab" * 300] * 20
+    sizes: list[int] = []
+
+    def timed_step(self: TrainingRun) -> None:
+        make_one_step(self)
+        clock.now += 3.0
+
+    def timed_evaluate(model: GPT, codec: ByteCodec, documents: list[bytes], **settings: Any) -> Any:
+        sizes.append(sum(map(len, documents)))
+        clock.now += sizes[-1] / 1000
+        return evaluate(model, codec, documents, **settings)
+
+    def run_for(seconds: float, directory: Path, **settings: Any) -> TrainResult:
+        config = dataclasses.replace(CONFIG, steps=None, seconds=seconds, eval_every=None, num_evals=1, **settings)
+        resume = (directory / "config.json").exists()
+        return train(MODEL, CODEC, DATA, validation, config, directory, resume=resume, progress=False)
+
+    monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
+    monkeypatch.setattr("fastcompress.training.run.evaluate", timed_evaluate)
+    result = run_for(20.0, tmp_path / "a")
+    assert sizes == [1024, 2000, 2000]
+    assert result.steps == 5  # 3 s of evaluations, then steps up to 18 s, then the last evaluation
+    assert clock.now == pytest.approx(20.024)
+    assert [record["validation_bytes"] for record in metrics(tmp_path / "a", "eval")] == [2000, 2000]
+
+    assert run_for(20.0, tmp_path / "a").new_steps == 0
+    assert run_for(40.0, tmp_path / "a").new_steps > 0  # on the same sample, so that scores compare
+    assert set(sizes[3:]) == {2000}
+    del sizes[:]
+    run_for(1000.0, tmp_path / "a", eval_bytes=5000)
+    assert sizes[:2] == [1024, 5000]  # another sample: measured again, and now it fits
+    del sizes[:]
+    assert run_for(1.0, tmp_path / "b").steps == 1
+    assert sizes == [1024, 1024, 1024]
+
+
 def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*arguments: Any, **settings: Any) -> Any:
         time.sleep(0.3)

@@ -57,7 +57,9 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--warmup", type=float, help="Fraction of the run.  [default: 0.02]")
 @click.option("--cooldown", type=float, help="Fraction of the run.  [default: 0.4]")
 @click.option("--eval-every", type=int, help="Steps between evaluations.  [default: 20 over the run]")
-@click.option("--eval-bytes", type=int, help="Validation bytes of these evaluations.  [default: 262144]")
+@click.option(
+    "--eval-bytes", type=int, help="Validation bytes of these evaluations; --seconds may cut them.  [default: 262144]"
+)
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16", "float16"]))
 @click.option("--compile", type=click.Choice(["auto", "on", "off"]), help="torch.compile; auto: on CUDA.")
 @click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: auto]")
@@ -197,7 +199,7 @@ def _train(
         if record["event"] == "eval" and not sys.stderr.isatty():
             click.echo(
                 f"step {record['step']}: {record['validation_bits_per_byte']:.4f} bits per byte on "
-                f"validation, {record['flops']:.3g} FLOPs, {record['seconds']:.0f} s",
+                f"validation ({count(record['validation_bytes'], 'byte')}), {record['flops']:.3g} FLOPs, {record['seconds']:.0f} s",
                 err=True,
             )
 

@@ -33,9 +33,10 @@ class TrainConfig:
     Attributes:
         steps, flops, seconds: The horizon; exactly one is set. FLOPs: as many whole steps as fit the budget
             (``evaluation/flops.py`` says how they are counted). Seconds: wall time from the first step, with
-            evaluations and checkpoints, without loading, self-check and compilation; it can end late by one
-            step. Evaluations get a quarter of it at most, apart from the first and the last one. Such a run is
-            not reproducible to the bit.
+            evaluations and checkpoints, without loading, self-check and compilation; it can end late by half a
+            step, and makes at least one. Evaluations get a quarter of it at most, apart from the first and the last
+            one, and each of them a tenth: if this machine is too slow to score ``eval_bytes`` in that, it scores
+            fewer. Such a run is not reproducible to the bit.
         batch_size: Sequences a step, each of the model's context length.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
             memory and changes rounding only. Default: all.
@@ -52,8 +53,8 @@ class TrainConfig:
         device: ``"auto"`` (cuda, mps, cpu: the first there is) or any torch device name.
         eval_every: Steps between evaluations; default: ``num_evals`` evenly over the horizon. Step 0 and the
             last step are always evaluated. ``last.safetensors`` is written at each, too.
-        eval_bytes: Most validation bytes of these evaluations: the first documents, the last of them cut.
-            None: all.
+        eval_bytes: Largest number of validation bytes in each of these evaluations, which read the first documents
+            and cut the last one. None for all.
         eval_batch_size: Windows in one forward pass of an evaluation.
         log_every: Steps between training lines in ``metrics.jsonl``.
         self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).

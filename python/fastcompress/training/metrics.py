@@ -2,7 +2,8 @@
 
 ``metrics.jsonl`` holds one JSON object a line, in order. ``event`` says which kind: ``"train"`` (the mean
 over the steps since the last such line: loss in nats a token, train_bits_per_byte, learning_rate,
-gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, is_best). All have step,
+gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, validation_bytes:
+the size of the sample that it is on, is_best). All have step,
 tokens, flops and seconds.
 """
 

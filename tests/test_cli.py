@@ -544,6 +544,26 @@ def test_generated_text_fits_any_console(trained, monkeypatch):
     assert terminal.buffer.getvalue() == "é ? ?".encode("cp1252")
 
 
+def test_a_small_model_generates_on_one_thread(trained, monkeypatch):
+    import torch
+
+    from fastcompress.evaluation import generate
+
+    seen, next_logits, before = set(), generate._next_logits, torch.get_num_threads()
+
+    def noted(*arguments):
+        seen.add(torch.get_num_threads())
+        return next_logits(*arguments)
+
+    monkeypatch.setattr(generate, "_next_logits", noted)
+    torch.set_num_threads(3)
+    try:
+        run("generate", trained, "--device", "cpu", "--max-tokens", 3)
+        assert (seen, torch.get_num_threads()) == ({1}, 3)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_seeds_that_are_too_large_are_wrong_usage(trained):
     for command in (["generate", trained], ["study", "quick"]):
         assert "is not in the range" in error_of(*command, "--seed", 2**63, code=2)

@@ -199,7 +199,8 @@ def _train(
         if record["event"] == "eval" and not sys.stderr.isatty():
             click.echo(
                 f"step {record['step']}: {record['validation_bits_per_byte']:.4f} bits per byte on "
-                f"validation ({count(record['validation_bytes'], 'byte')}), {record['flops']:.3g} FLOPs, {record['seconds']:.0f} s",
+                f"validation ({count(record['validation_bytes'], 'byte')}), {record['flops']:.3g} FLOPs, "
+                f"{record['seconds']:.0f} s",
                 err=True,
             )
 

@@ -68,6 +68,10 @@ class Corpus:
     num_undeclared: int = 0
     is_single: bool = False
 
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name} {len(getattr(self, name)):,} ({self.num_bytes(name):,} bytes)" for name in SPLITS)
+        return f"<Corpus {self.name!r}: documents in {splits}>"
+
     @cached_property
     def fingerprint(self) -> str:
         """64 hexadecimal digits: SHA-256 over the contents of the splits in order, ids and names left out."""

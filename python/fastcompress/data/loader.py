@@ -71,6 +71,13 @@ class TokenLoader:
         self.num_windows = dataset.num_tokens // context_length
         self._plans: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
 
+    def __repr__(self) -> str:
+        ranks = f", rank={self.rank}, world_size={self.world_size}" if self.world_size > 1 else ""
+        return (
+            f"<TokenLoader context_length={self.context_length}, batch_size={self.batch_size}, seed={self.seed}{ranks}: "
+            f"{self.num_windows:,} windows per epoch of {self.dataset!r}>"
+        )
+
     def batch(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Inputs and targets of this rank at `step`, both int64[batch_size / world_size, context_length].
 

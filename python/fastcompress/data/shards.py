@@ -305,6 +305,13 @@ class TokenDataset:
         self.num_tokens = self._begins[-1]
         self.num_documents = sum(len(offsets) - 1 for _, offsets in segments)
 
+    def __repr__(self) -> str:
+        where = f"split {self._source[1]!r} of {str(self._source[0])!r}" if self._source is not None else "in memory"
+        return (
+            f"<TokenDataset {where}: {self.num_documents:,} documents, {self.num_bytes:,} bytes, "
+            f"{self.num_tokens:,} tokens of a codec with {self.vocab_size:,} ids>"
+        )
+
     @classmethod
     def open(cls, directory: Path, split: str, *, codec: Codec | None = None, verify: bool = True) -> TokenDataset:
         """Map the split `split` of `directory`.

@@ -28,6 +28,7 @@ from fastcompress.models.blocks import (
     SwiGLU,
     make_norm,
 )
+from fastcompress.models.settings import settings_from_json
 
 PositionKind = Literal["learned", "rope"]
 InitKind = Literal["gpt2", "zero_output"]
@@ -122,14 +123,10 @@ class GPTConfig:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> GPTConfig:
-        """Build from ``to_json``'s form; a name that is no field raises ``ConfigError``."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(fields) - known)
-        if unknown:
-            raise ConfigError(f"unknown model setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or without ``vocab_size``."""
         if "vocab_size" not in fields:
             raise ConfigError("the model configuration lacks vocab_size")
-        return cls(**fields)
+        return settings_from_json(cls, fields, "model")
 
 
 class GPT(LanguageModel):

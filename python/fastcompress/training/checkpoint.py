@@ -50,6 +50,10 @@ class Checkpoint:
     tensors: dict[str, Tensor]
     state: dict[str, Any]
 
+    def __repr__(self) -> str:
+        step = self.state.get("progress", {}).get("step")
+        return f"<Checkpoint of step {step}: {len(self.tensors)} tensors>"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -62,6 +66,14 @@ class Run:
     flops: float
     seconds: float
     validation_bits_per_byte: float | None
+
+    def __repr__(self) -> str:
+        score = self.validation_bits_per_byte
+        scored = f", {score:.4f} bits per byte on validation" if score is not None else ""
+        return (
+            f"<Run at step {self.step:,}: GPT of {self.model.num_parameters():,} parameters, codec {self.codec.name}, "
+            f"{self.seconds:.0f} s, {self.flops:.3g} FLOPs{scored}>"
+        )
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

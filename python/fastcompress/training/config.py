@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from fastcompress.errors import ConfigError
+from fastcompress.models.settings import settings_from_json
 
 ScheduleKind = Literal["warmup_stable_decay", "cosine"]
 PrecisionChoice = Literal["auto", "float32", "bfloat16", "float16"]
@@ -146,12 +147,8 @@ class TrainConfig:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> TrainConfig:
-        """Build from ``to_json``'s form; a name that is no setting raises ``ConfigError``."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(fields) - known)
-        if unknown:
-            raise ConfigError(f"unknown training setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
-        return cls(**fields)
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or a bad value."""
+        return settings_from_json(cls, fields, "training")
 
 
 def _is_number(value: object) -> bool:

@@ -123,7 +123,7 @@ def test_a_truncated_file_is_refused(damaged: Path, part: float) -> None:
     path = damaged / "best.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(part * len(data))])
-    with pytest.raises(FormatError, match=r"best\.safetensors: truncated or damaged .*: restore it"):
+    with pytest.raises(FormatError, match=r"best\.safetensors: truncated or damaged .*; restore it"):
         load_run(damaged)
 
 

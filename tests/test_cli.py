@@ -579,7 +579,7 @@ def test_generated_text_follows_the_prompt_and_the_seed(trained):
     assert as_json["prompt"] + as_json["text"] + "\n" == first
     assert run(*command, "--temperature", 0, "--top-k", 5, "--top-p", 0.9).stdout.startswith("The café")
     assert "'€' (U+20AC) at byte 0" in error_of("generate", trained, "--prompt", "€")
-    assert "--top-p must be in" in error_of("generate", trained, "--top-p", 2)
+    assert "--top-p is 2.0; it must be in" in error_of("generate", trained, "--top-p", 2)
 
 
 def test_runs_that_are_none_are_named(tmp_path):

@@ -516,7 +516,7 @@ def test_all_is_checked_before_the_run_is_there(tmp_path: Path) -> None:
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
     run(tmp_path, steps=1)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(OutputError, match=r"holds a run already .*: resume it, or choose another directory"):
+    with pytest.raises(OutputError, match=r"holds a run already .*; resume it, or choose another directory"):
         run(tmp_path, steps=2)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

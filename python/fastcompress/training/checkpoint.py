@@ -45,7 +45,7 @@ MODEL, OPTIMIZER, RANDOM = "model/", "optimizer/", "random/"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file's content, on the CPU."""
+    """The content of a checkpoint file, on the CPU."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
@@ -109,7 +109,7 @@ def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> N
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read and check. ``DataError``: no such file; ``FormatError``: truncated, foreign, another version."""
+    """Read and check a checkpoint. Raises DataError if it is missing, FormatError if it is not a valid one."""
     if not path.is_file():
         raise DataError(f"{path}: there is no such checkpoint; train first, or name another run directory")
     try:
@@ -120,49 +120,47 @@ def read_checkpoint(path: Path) -> Checkpoint:
             checksum.verify(path, _head_bytes(path), metadata, ("format", "version", "state"))
             if metadata.get("version") != str(VERSION):
                 raise FormatError(
-                    f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}: "
+                    f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}; "
                     "use the release that wrote it, or train again"
                 )
             state = json.loads(metadata["state"])
             if not all(isinstance(state.get(part), dict) for part in STATE_PARTS):
-                raise FormatError(
-                    f"{path}: its state lacks one of {', '.join(STATE_PARTS)}: it is damaged, train again"
-                )
+                raise FormatError(f"{path}: its state lacks one of {', '.join(STATE_PARTS)}; train again")
             return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, AttributeError, json.JSONDecodeError) as error:
-        raise FormatError(f"{path}: truncated or damaged ({error}): restore it, or train again") from error
+        raise FormatError(f"{path}: truncated or damaged ({error}); restore it, or train again") from error
 
 
 def _head_bytes(path: Path) -> int:
-    """The bytes of a safetensors file before its tensors: a length of 8 bytes, and so many bytes of JSON."""
+    """Return the size of a safetensors file before its tensors: a length of 8 bytes, and that many bytes of JSON."""
     with path.open("rb") as file:
         return 8 + int.from_bytes(file.read(8), "little")
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter once, by checkpoint name."""
+    """Return every parameter once, by its name in a checkpoint."""
     return {MODEL + name: parameter for name, parameter in model.named_parameters()}
 
 
 @torch.no_grad()
 def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
-    """Copy the weights into ``model``; ``FormatError`` when names or shapes are not its own."""
+    """Copy the weights into ``model``. Raises FormatError if their names or shapes are not those of the model."""
     check_shapes(model, checkpoint, path)
     for name, parameter in model_tensors(model).items():
         parameter.copy_(checkpoint.tensors[name])
 
 
 def check_shapes(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
-    """``FormatError`` naming a tensor that ``model`` or the checkpoint lacks, or that differs in shape."""
+    """Raise FormatError if ``model`` or the checkpoint lacks a tensor of the other, or one differs in shape."""
     wanted = {(name, tuple(tensor.shape)) for name, tensor in model_tensors(model).items()}
     stored = {(name, tuple(t.shape)) for name, t in checkpoint.tensors.items() if name.startswith(MODEL)}
     if wanted != stored:
         odd = min(wanted ^ stored)[0]
-        raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes: it is damaged")
+        raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes; it is damaged")
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state of every parameter, by parameter name, so that group order does not matter."""
+    """Return the optimizer's state by parameter name, so that the order of groups does not matter."""
     return {
         f"{OPTIMIZER}{name}/{key}": value
         for name, parameter in model.named_parameters()
@@ -173,7 +171,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def load_optimizer_tensors(
     model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint, path: Path
 ) -> None:
-    """Restore what ``optimizer_tensors`` took; ``FormatError`` when a tensor belongs to no parameter or is lacking."""
+    """Restore what ``optimizer_tensors`` returned. Raises FormatError if a tensor is missing or fits no parameter."""
     named = dict(model.named_parameters())
     loaded: dict[Tensor, dict[str, Tensor]] = {}
     for name, tensor in checkpoint.tensors.items():
@@ -182,10 +180,10 @@ def load_optimizer_tensors(
         parameter_name, _, key = name[len(OPTIMIZER) :].rpartition("/")
         parameter = named.get(parameter_name)
         if parameter is None or (tensor.dim() and tensor.shape != parameter.shape):
-            raise FormatError(f"{path}: tensor {name} does not fit the model the file describes: it is damaged")
+            raise FormatError(f"{path}: tensor {name} does not fit the model the file describes; it is damaged")
         loaded.setdefault(parameter, {})[key] = tensor
     if loaded and len(loaded) != len(named):
-        raise FormatError(f"{path}: lacks optimizer state of some parameters: it is damaged")
+        raise FormatError(f"{path}: lacks optimizer state of some parameters; it is damaged")
     # Through load_state_dict, which puts each tensor on the device and in the type this optimizer wants.
     form = optimizer.state_dict()
     ids = [index for group in form["param_groups"] for index in group["params"]]
@@ -195,7 +193,7 @@ def load_optimizer_tensors(
 
 
 def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """States of torch's generators that dropout on ``device`` draws from."""
+    """Return the states of the generators that dropout on ``device`` draws from."""
     states = {RANDOM + "cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states[RANDOM + "cuda"] = torch.cuda.get_rng_state(device)
@@ -205,7 +203,7 @@ def random_tensors(device: torch.device) -> dict[str, Tensor]:
 
 
 def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
-    """Restore what ``random_tensors`` took; a device the checkpoint does not know keeps its state."""
+    """Restore what ``random_tensors`` returned; a generator that is not in the checkpoint keeps its state."""
     states = checkpoint.tensors
     if RANDOM + "cpu" in states:
         torch.set_rng_state(states[RANDOM + "cpu"])
@@ -216,18 +214,23 @@ def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
 
 
 def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:
-    """``MismatchError`` when the checkpoint was trained on another codec's tokens."""
+    """Raise MismatchError if the checkpoint was trained with another codec."""
     stored = checkpoint.state["codec"]
     if stored["fingerprint"] != codec.fingerprint:
         raise MismatchError(
             f"{path}: was trained with codec {stored['name']} ({stored['fingerprint'][:8]}), not "
-            f"{codec.name} ({codec.fingerprint[:8]}): use that codec, or another run directory"
+            f"{codec.name} ({codec.fingerprint[:8]}); use that codec, or another run directory"
         )
 
 
 @memory_errors()
 def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", device: str = "cpu") -> Run:
-    """A run's model (in eval mode, on ``device``), codec and settings.
+    """Load a run's model (in eval mode, on ``device``), codec and settings.
+
+    Args:
+        run_directory: The directory that ``train`` wrote.
+        which: "best" by validation, or "last".
+        device: "auto", or the name of a torch device.
 
     Raises:
         DataError: There is no such checkpoint or codec.
@@ -247,20 +250,20 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
         step, flops, seconds = progress["step"], progress["flops"], progress["seconds"]
         score = progress["validation_bits_per_byte"]
     except (KeyError, TypeError, ConfigError) as error:
-        raise FormatError(f"{path}: its settings are damaged ({error}): restore it, or train again") from error
+        raise FormatError(f"{path}: its settings are damaged ({error}); restore it, or train again") from error
     model = _model_of(model_config, checkpoint, path).to(choose_device(device)).eval()
     return Run(model, codec, config, step, flops, seconds, score)
 
 
 def _model_of(config: GPTConfig, checkpoint: Checkpoint, path: Path) -> GPT:
-    """The model with the checkpoint's weights; no memory is taken for a configuration that does not fit them."""
+    """Make the model with the checkpoint's weights; allocates nothing for a configuration that does not fit them."""
     if config.num_layers > len(checkpoint.tensors):
-        raise FormatError(f"{path}: lacks tensors of the {config.num_layers} layers it describes: it is damaged")
+        raise FormatError(f"{path}: lacks tensors of the {config.num_layers} layers it describes; it is damaged")
     try:
         with torch.device("meta"):  # shapes without storage
             shapes_only = GPT(config)
     except RuntimeError as error:
-        raise FormatError(f"{path}: describes an impossible model ({error}): it is damaged") from error
+        raise FormatError(f"{path}: describes an impossible model ({error}); it is damaged") from error
     check_shapes(shapes_only, checkpoint, path)
     with torch.random.fork_rng(devices=[]):  # weights are drawn, then overwritten: the caller sees no draw
         model = GPT(config)

@@ -29,7 +29,7 @@ _HORIZONS = ("steps", "flops", "seconds")
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. Raises ``ConfigError`` on a setting that cannot work.
+    """Settings of a training run. Raises ConfigError for a setting that cannot work.
 
     Attributes:
         steps, flops, seconds: The horizon; exactly one is set. FLOPs: as many whole steps as fit the budget
@@ -38,15 +38,15 @@ class TrainConfig:
             step, and makes at least one. Evaluations get a quarter of it at most, apart from the first and the last
             one, and each of them a tenth: if this machine is too slow to score ``eval_bytes`` in that, it scores
             fewer. Such a run is not reproducible to the bit.
-        batch_size: Sequences a step, each of the model's context length.
+        batch_size: Sequences per step, each of the model's context length.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
             memory and changes rounding only. Default: all.
-        learning_rate: Peak.
+        learning_rate: Peak learning rate.
         schedule: ``"warmup_stable_decay"`` or ``"cosine"``, after a linear warm-up.
         warmup, cooldown: Fractions of the horizon; ``cooldown`` is the linear end of warmup_stable_decay.
         final_learning_rate: Fraction of the peak at the end.
-        beta1, beta2, epsilon: AdamW's.
-        weight_decay: Decoupled, on matrices only.
+        beta1, beta2, epsilon: Parameters of AdamW.
+        weight_decay: Decoupled weight decay, of matrices only.
         clip_norm: Gradients with a larger norm are scaled down to it; None: never.
         precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
             on older ones, float32 elsewhere.
@@ -138,11 +138,11 @@ class TrainConfig:
 
     @property
     def micro_batch(self) -> int:
-        """Sequences in one forward pass."""
+        """The number of sequences in one forward pass."""
         return self.batch_size if self.micro_batch_size is None else self.micro_batch_size
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as plain values; ``from_json`` gives the same settings back."""
+        """Return the fields as plain values; ``from_json`` restores the settings from them."""
         return dataclasses.asdict(self)
 
     @classmethod

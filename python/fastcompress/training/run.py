@@ -129,7 +129,7 @@ class TrainingRun:
             if self.scaler.is_enabled() and saved.state["scaler"]:  # empty: so far trained without loss scaling
                 self.scaler.load_state_dict(saved.state["scaler"])
         except (KeyError, TypeError) as error:
-            raise FormatError(f"{path}: its progress is damaged ({error}): restore it, or train again") from error
+            raise FormatError(f"{path}: its progress is damaged ({error}); restore it, or train again") from error
         checkpoints.load_model_tensors(self.model, saved, path)
         checkpoints.load_optimizer_tensors(self.model, self.optimizer, saved, path)
         checkpoints.load_random_tensors(self.device, saved)
@@ -148,7 +148,7 @@ class TrainingRun:
         if not self.is_done() and self.horizon.steps is not None and self.at.step > self.horizon.steps:
             raise ConfigError(
                 f"{self.directory.path}: has made {self.at.step} steps, more than the {self.horizon.steps} asked "
-                "for: resume with more, or leave the number out"
+                "for; resume with more, or leave the number out"
             )
 
     def is_done(self) -> bool:

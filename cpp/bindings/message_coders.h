@@ -47,7 +47,7 @@ struct MessageEncoder {
 
     uint64_t bits_if_closed() {
         const Turn turn(is_taken);
-        return encoder.bits_if_closed();
+        return encoder.num_bits_if_finished();
     }
     EncoderSnapshot snapshot() {
         const Turn turn(is_taken);

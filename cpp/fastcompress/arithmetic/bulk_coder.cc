@@ -6,7 +6,7 @@ namespace fastcompress::arithmetic {
 
 template <class Symbol, class Row>
 void BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, unsigned precision) {
-    // A symbol writes at most one word, so that room for all is made first: in pieces, since most write less.
+    // A symbol writes at most one word, so room for all is made first; in pieces, since most write less.
     constexpr size_t kPiece = 1 << 16;
     const RangeEncoder::Snapshot before = encoder_.snapshot();
     Rollback rollback([&] { encoder_.restore(before); });
@@ -106,10 +106,10 @@ namespace {
 
 struct Found {
     size_t symbol;
-    const uint32_t* at;  // its cumulative frequency, and the next one's
+    const uint32_t* at;  // the symbol's cumulative frequency, followed by the next symbol's
 };
 
-constexpr size_t kWorthAnIndex = 2048;  // symbols: as many as filling the index takes
+constexpr size_t kWorthAnIndex = 2048;  // number of symbols that repays filling the index
 
 }  // namespace
 

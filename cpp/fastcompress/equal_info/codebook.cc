@@ -25,13 +25,13 @@ Status check_shape(unsigned bits, std::string_view pattern, size_t num_strings) 
     return {};
 }
 
-// The parent of each node, if the nodes are the preorder of a trie that all single bytes are in.
+// Returns the parent of each node. kInvalidArgument unless the nodes are the preorder of a trie with all single bytes.
 Result<std::vector<uint32_t>> parents_of(const std::vector<Codebook::Node>& nodes) {
     std::vector<uint32_t> parents(nodes.size());
     std::array<uint32_t, Codebook::kMaxLength + 1> last;  // the last node of each length
     last.fill(TrieTable::kRoot);
     size_t num_single = 0;
-    size_t previous = 0;  // length
+    size_t previous = 0;  // length of the previous string
     for (uint32_t i = 0; i < nodes.size(); ++i) {
         const size_t length = nodes[i].length;
         if (length == 0 || length > previous + 1) {
@@ -82,7 +82,7 @@ Result<Codebook> Codebook::from_strings(unsigned bits, std::string pattern, std:
         if (text.empty() || text.size() > kMaxLength) {
             return invalid_argument("a codebook's strings have 1 to 255 bytes, not " + std::to_string(text.size()));
         }
-        // In order, a prefix stands right before, or its extensions and it do.
+        // In lexicographic order only a prefix and its other extensions come between a string and its prefix.
         const std::string_view before = i == 0 ? std::string_view() : std::string_view(strings[i - 1]);
         const size_t prefix = text.size() - 1;
         if (before.size() < prefix || before.substr(0, prefix) != std::string_view(text).substr(0, prefix)) {
@@ -110,7 +110,7 @@ void Codebook::index_children(const std::vector<uint32_t>& parents) {
 void Codebook::write_strings() {
     begins_.resize(size());
     std::array<uint8_t, kMaxLength + 1> path{};
-    size_t first = 0;  // of the nodes whose string is not written yet; each is a prefix of the next
+    size_t first = 0;  // the first node whose string is not written yet; each such string is a prefix of the next
     for (size_t i = 0; i < size(); ++i) {
         path[nodes_[i].length - 1] = nodes_[i].byte;
         if (i + 1 < size() && nodes_[i + 1].length > nodes_[i].length) continue;
@@ -152,7 +152,7 @@ Result<size_t> Codebook::decoded_bytes(std::span<const Id> ids, size_t max_bytes
 
 template <class Id>
 void Codebook::decode(std::span<const Id> ids, uint8_t* out) const {
-    // While 15 further ids follow, 16 bytes at `out` are there to be written: each stands for at least one.
+    // While 15 more ids follow, 16 bytes at `out` may be written, since each id stands for at least one.
     size_t i = 0;
     for (; i + 15 < ids.size(); ++i) {
         const Entry& entry = entries_[ids[i]];

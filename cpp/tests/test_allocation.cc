@@ -155,7 +155,7 @@ void test_codebook() {
         walk_outcome("train_codebook", [&] {
             const auto nodes = equal_info::train_codebook({&document, 1}, {9, 2, num_threads, false});
             return equal_info::Codebook::make(9, "", *nodes)->serialize();
-        }, 12);
+        }, 3);
     }
     const auto nodes = equal_info::train_codebook({&document, 1}, {9, 2, 1, true});
     const auto book = equal_info::Codebook::make(9, "", *nodes);

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +60,13 @@ struct TokenColumns {
         kinds.push_back(static_cast<uint8_t>(token.kind));
         values.push_back(token.value);
         lengths.push_back(token.length);
+    }
+    // Appends columns of equal lengths.
+    void append(std::span<const uint8_t> more_kinds, std::span<const uint32_t> more_values,
+                std::span<const uint32_t> more_lengths) {
+        kinds.insert(kinds.end(), more_kinds.begin(), more_kinds.end());
+        values.insert(values.end(), more_values.begin(), more_values.end());
+        lengths.insert(lengths.end(), more_lengths.begin(), more_lengths.end());
     }
 };
 

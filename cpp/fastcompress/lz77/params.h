@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fastcompress/common/large_block_allocator.h"
 #include "fastcompress/common/status.h"
 
 namespace fastcompress::lz77 {
@@ -45,9 +46,19 @@ struct Token {
 
 // Tokens as columns, as Python and the models take them.
 struct TokenColumns {
-    std::vector<uint8_t> kinds;
-    std::vector<uint32_t> values;
-    std::vector<uint32_t> lengths;
+    template <class T>
+    using Column = std::vector<T, LargeBlockAllocator<T>>;
+
+    Column<uint8_t> kinds;
+    Column<uint32_t> values;
+    Column<uint32_t> lengths;
+
+    TokenColumns() = default;
+    // Copies columns of equal lengths.
+    TokenColumns(std::span<const uint8_t> some_kinds, std::span<const uint32_t> some_values,
+                 std::span<const uint32_t> some_lengths) {
+        append(some_kinds, some_values, some_lengths);
+    }
 
     size_t size() const { return kinds.size(); }
     Token operator[](size_t i) const { return {static_cast<TokenKind>(kinds[i]), values[i], lengths[i]}; }

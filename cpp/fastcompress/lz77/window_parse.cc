@@ -62,13 +62,13 @@ struct Segment {
 // The search under way in a segment. Lanes are local variables of one function, to be kept in registers.
 struct Lane {
     ptrdiff_t candidate = 0;
-    ptrdiff_t lowest = 0;      // the first position in the window
-    uint64_t gram = 0;         // the bytes that a candidate must share to be counted
-    uint32_t tail = 0;         // those that it must share to be better, which end after the best length
-    ptrdiff_t tail_begin = 0;  // where those begin, from the position on
-    uint32_t num_left = 0;     // how many candidates may still be counted
-    Match best;                // its length is one less than wanted while there is none
-    Match earlier;             // lazy: the match one byte before, which only a longer one displaces
+    ptrdiff_t lowest = 0;                // the first position in the window
+    uint64_t gram = 0;                   // the bytes that a candidate must share to be counted
+    uint32_t tail = 0;                   // those that it must share to be better, which end after the best length
+    const uint8_t* tail_text = nullptr;  // the text from where those of position 0 begin
+    uint32_t num_left = 0;               // how many candidates may still be counted
+    Match best;                          // its length is one less than wanted while there is none
+    Match earlier;                       // lazy: the match one byte before, which only a longer one displaces
     size_t position = 0;
     size_t num_tokens = 0;
     size_t end = 0;  // of the segment; 0 once the lane has ended
@@ -129,6 +129,7 @@ class LaneParser {
     Lane first_search(size_t k, size_t end);
     FASTCOMPRESS_INLINED void start(Lane& lane, size_t position, uint32_t length) const;
     FASTCOMPRESS_INLINED void step(Lane& lane, Segment& segment, const uint8_t* text, size_t& num_running) const;
+    FASTCOMPRESS_INLINED void set_tail(Lane& lane) const;
     FASTCOMPRESS_INLINED bool improve(Lane& lane, const uint8_t* text) const;
     FASTCOMPRESS_INLINED void finish(Lane& lane, Segment& segment, size_t& num_running) const;
     FASTCOMPRESS_INLINED static void stop(Lane& lane, size_t position, size_t& num_running);
@@ -193,8 +194,15 @@ FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::start(Lane& lane, size_t
     lane.num_left = params_.depth;
     lane.best = {length, 0};
     lane.gram = kIsFour ? load_half_word(target) : load_word(target);
-    lane.tail_begin = kIsFour ? static_cast<ptrdiff_t>(length) - 3 : length;
-    lane.tail = kIsFour ? load_half_word(target + lane.tail_begin) : target[lane.tail_begin];
+    set_tail(lane);
+}
+
+// Notes what a candidate must share to be longer than the best: with four bytes, the last of the best's and one more.
+template <bool kIsFour, bool kIsLazy>
+FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::set_tail(Lane& lane) const {
+    lane.tail_text = text_.data() + lane.best.length - (kIsFour ? 3 : 0);
+    const uint8_t* const tail = lane.tail_text + lane.position;
+    lane.tail = kIsFour ? load_half_word(tail) : *tail;
 }
 
 // Looks at the next candidate.
@@ -204,7 +212,7 @@ FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::step(Lane& lane, Segment
     lane.candidate = chains_.before(lane.candidate);
     if (lane.candidate >= lane.lowest) [[likely]] {
         const uint8_t* const source = text + lane.candidate;
-        const uint8_t* const tail = source + lane.tail_begin;
+        const uint8_t* const tail = lane.tail_text + lane.candidate;
         bool counts;
         bool may_be_better;
         if constexpr (kIsFour) {
@@ -233,8 +241,7 @@ FASTCOMPRESS_INLINED bool LaneParser<kIsFour, kIsLazy>::improve(Lane& lane, cons
     if (length <= lane.best.length) return true;
     lane.best = {length, static_cast<uint32_t>(static_cast<ptrdiff_t>(lane.position) - lane.candidate)};
     if (length == most) return false;
-    lane.tail_begin = kIsFour ? static_cast<ptrdiff_t>(length) - 3 : length;
-    lane.tail = kIsFour ? load_half_word(target + lane.tail_begin) : target[lane.tail_begin];
+    set_tail(lane);
     return true;
 }
 

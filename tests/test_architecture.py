@@ -110,6 +110,25 @@ def test_cpp_includes_go_to_the_right(path: Path) -> None:
             assert core == "bindings"
 
 
+def test_every_cpp_file_is_in_the_guide() -> None:
+    """cpp/README.md has a line for each header, and for each other file without a header of its name."""
+    root = ROOT / "cpp" / "fastcompress"
+    files = [path for path in sorted(root.rglob("*")) if path.suffix in {".h", ".cc", ".inc", ".py"}]
+    described = {
+        path.relative_to(root).as_posix(): path
+        for path in files
+        if path.suffix != ".cc" or not path.with_suffix(".h").exists()
+    }
+    guide = (ROOT / "cpp" / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `([a-z0-9_/]+\.[a-z]+)` \| .+ \|$", guide, re.MULTILINE)
+    missing = [
+        f"| `{name}` | {described[name].read_text(encoding='utf-8').splitlines()[0].lstrip('/ ')} |"
+        for name in sorted(described.keys() - set(named))
+    ]
+    assert not missing, "cpp/README.md lacks:\n" + "\n".join(missing)
+    assert sorted(named) == sorted(described), f"no longer there: {sorted(set(named) - described.keys())}"
+
+
 def test_import_is_light() -> None:
     script = "import sys, fastcompress; print(*sys.modules)"
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

@@ -123,7 +123,7 @@ def test_a_truncated_file_is_refused(damaged: Path, part: float) -> None:
     path = damaged / "best.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(part * len(data))])
-    with pytest.raises(FormatError, match=r"best\.safetensors: truncated or damaged .*: restore it"):
+    with pytest.raises(FormatError, match=r"best\.safetensors: truncated or damaged .*; restore it"):
         load_run(damaged)
 
 
@@ -244,7 +244,7 @@ def test_another_codec_beside_the_checkpoint_is_refused(damaged: Path) -> None:
 
 
 def test_a_missing_checkpoint_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"best\.safetensors: there is no such checkpoint: train first"):
+    with pytest.raises(DataError, match=r"best\.safetensors: there is no such checkpoint; train first"):
         load_run(tmp_path)
 
 

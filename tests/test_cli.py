@@ -20,6 +20,7 @@ from fastcompress.cli import main
 from fastcompress.cli.output import echo_text
 from fastcompress.cli.run_data import RunData
 from fastcompress.codec import ByteCodec, load_codec, save_codec
+from fastcompress.data.shards import write_shards
 
 COMMANDS = ["train-tokenizer", "encode", "decode", "convert", "train", "generate", "eval", "study"]
 TEXT = "The quick brown fox jumps over the lazy dog; naïve café, 12 345.\n" * 60
@@ -426,6 +427,14 @@ def test_what_was_left_out_is_said(tmp_path):
 # --- Train, eval, generate -------------------------------------------------------------------------------
 
 
+def forward_flops_of_the_tiny_run(vocab_size: int) -> int:
+    """FLOPs of one token by the shape of TINY_MODEL, 2 per multiply-add."""
+    width, context, hidden = 16, 32, 64  # SwiGLU: 8/3 of the width, but at least 64
+    attention = 2 * (3 + 1) * width * width + 4 * width * context  # projections; scores and weighted sum
+    mlp = 2 * 3 * width * hidden
+    return attention + mlp + 2 * width * vocab_size
+
+
 def test_a_run_is_evaluated_on_its_own_corpus(trained):
     result = json.loads(run("eval", trained, "--device", "cpu", "--json").stdout)
     assert (result["corpus"], result["split"]) == ("fox.txt", "validation")
@@ -433,8 +442,11 @@ def test_a_run_is_evaluated_on_its_own_corpus(trained):
     assert result["num_bytes"] == len(TEXT.encode()) - len(TEXT.encode()) * 9 // 10
     assert result["is_exact"]
     assert 1 < result["bits_per_byte"] < 8
-    assert result["forward_flops_per_byte"] > 0
+    symbols = len(TEXT.encode()[-result["num_bytes"] :].decode()) + 1  # each character, and the end of the document
+    flops = forward_flops_of_the_tiny_run(vocab_size=len(set(TEXT)) + 1)
+    assert result["forward_flops_per_byte"] == pytest.approx(flops * symbols / result["num_bytes"], rel=1e-12)
     text = run("eval", trained, "--device", "cpu", "--stride", 8).stdout
+    assert f"forward FLOPs a byte: {result['forward_flops_per_byte']:,.0f}\n" in text
     assert "(exact: no other tokens spell these bytes)" in text
     assert "stride 8" in text
     assert "no test split" in error_of("eval", trained, "--split", "test")
@@ -493,6 +505,16 @@ def test_scoring_training_shards_is_warned_of(text_file, tmp_path):
     assert f"trained on {num_whole} of these 20 documents" in run("eval", tmp_path / "run", "--device", "cpu").stderr
 
 
+def test_empty_documents_count_as_trained_on_nowhere(tmp_path):
+    """Shards may hold empty documents, and nothing can be learned from one."""
+    codec = ByteCodec()
+    write_shards(tmp_path / "shards", "train", [b"a row", b"", b"another row"], codec)
+    data = RunData.given(None, "text", None, str(tmp_path / "shards"))
+    assert data.num_trained_on([b"", b"a row", b""], codec) == 1
+    assert data.num_trained_on([b"", b"a new", b"another"], codec) == 0
+    assert data.num_trained_on([], codec) == 0
+
+
 def test_names_of_corpora_win_over_folders(tmp_path, monkeypatch):
     (tmp_path / "python-docs").mkdir()
     (tmp_path / "python-docs" / "a.txt").write_text("a folder that happens to be here")
@@ -522,6 +544,26 @@ def test_generated_text_fits_any_console(trained, monkeypatch):
     assert terminal.buffer.getvalue() == "é ? ?".encode("cp1252")
 
 
+def test_a_small_model_generates_on_one_thread(trained, monkeypatch):
+    import torch
+
+    from fastcompress.evaluation import generate
+
+    seen, next_logits, before = set(), generate._next_logits, torch.get_num_threads()
+
+    def noted(*arguments):
+        seen.add(torch.get_num_threads())
+        return next_logits(*arguments)
+
+    monkeypatch.setattr(generate, "_next_logits", noted)
+    torch.set_num_threads(3)
+    try:
+        run("generate", trained, "--device", "cpu", "--max-tokens", 3)
+        assert (seen, torch.get_num_threads()) == ({1}, 3)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_seeds_that_are_too_large_are_wrong_usage(trained):
     for command in (["generate", trained], ["study", "quick"]):
         assert "is not in the range" in error_of(*command, "--seed", 2**63, code=2)
@@ -537,13 +579,18 @@ def test_generated_text_follows_the_prompt_and_the_seed(trained):
     assert as_json["prompt"] + as_json["text"] + "\n" == first
     assert run(*command, "--temperature", 0, "--top-k", 5, "--top-p", 0.9).stdout.startswith("The café")
     assert "'€' (U+20AC) at byte 0" in error_of("generate", trained, "--prompt", "€")
-    assert "--top-p must be in" in error_of("generate", trained, "--top-p", 2)
+    assert "--top-p is 2.0; it must be in" in error_of("generate", trained, "--top-p", 2)
 
 
 def test_runs_that_are_none_are_named(tmp_path):
     for command in ("eval", "generate"):
         assert "best.safetensors" in error_of(command, tmp_path / "nothing")
-    assert "holds no run" in error_of("train", "--resume", "--run-dir", tmp_path, "--corpus", "python-docs")
+    command = f"fastcompress train --run-dir {tmp_path} --corpus FILE --steps 1000"
+    nothing = f"{tmp_path}: holds no run to resume; start one with: {command}"
+    assert error_of("train", "--resume", "--run-dir", tmp_path) == nothing
+    assert error_of("train", "--resume", "--run-dir", tmp_path, "--corpus", "python-docs") == nothing
+    assert "nowhere: holds no run to resume" in error_of("train", "--resume", "--run-dir", tmp_path / "nowhere")
+    (tmp_path / "config.json").write_text("{}")
     assert "data.json: is missing" in error_of("train", "--resume", "--run-dir", tmp_path)
     (tmp_path / "data.json").write_text("[]")
     assert "data.json: cannot be read" in error_of("train", "--resume", "--run-dir", tmp_path)

@@ -10,6 +10,7 @@ import json
 import lzma
 import pickle
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -361,3 +362,25 @@ def test_adaptive_frequencies_refuse() -> None:
         model.update([0.5])
     with pytest.raises(FormatError):
         model.decode(b"", 10**12)
+
+
+def test_the_worked_example() -> None:
+    """The numbers of one predicted and learned bit, in FORMAT.md and in the head of byte_model.h, are the oracle's."""
+    mixer = oracle.ContextMixer(16, 0)
+    mixer.update(b"aba")
+    mixer.begin_byte()
+    mixer.predict()
+    mixer.learn(0)
+    probability = mixer.predict()
+    history, point = mixer.states[0], mixer.nearest
+    numbers = [mixer.inputs[0], *mixer.sums, mixer.final_p, probability]
+    rows = [weights[row] for weights, row in zip(mixer.weights, mixer.rows, strict=True)]
+    final_weights, refinement = mixer.final_weights[mixer.partial], mixer.refinement
+    assert mixer.states[1:] == [0] * 8
+    assert oracle.HISTORIES[history] == (0, 1, 0)
+    mixer.learn(1)
+    learned = [mixer.by_history[0][history][0], rows[0][0], rows[1][0], *final_weights, refinement[point]]
+    folder = Path(__file__).parent.parent / "cpp" / "fastcompress" / "context_mixer"
+    page, head = (folder / "FORMAT.md").read_text(), (folder / "byte_model.h").read_text()
+    assert all(re.search(rf"\b{number}\b", page) for number in numbers + learned)
+    assert all(re.search(rf"\b{number}\b", head) for number in numbers)

@@ -177,6 +177,13 @@ def test_top_p_keeps_the_fewest_that_reach_p() -> None:
     assert set(draws(top_k=2, top_p=0.9)) == {1, 3}
 
 
+@pytest.mark.parametrize(("top_p", "kept"), [(0.25, {0}), (0.5, {0, 1}), (0.75, {0, 1, 2}), (1.0, {0, 1, 2, 3})])
+def test_top_p_stops_where_p_is_reached_exactly(top_p: float, kept: set[int]) -> None:
+    """Four equal logits have probability 1/4 each, sums of which are exact in float32."""
+    sampler = Sampler(temperature=1.0, top_k=None, top_p=top_p, seed=0)
+    assert {sampler.draw(torch.zeros(4)) for _ in range(200)} == kept
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,13 +16,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from fastcompress.bpe import BPE
 from fastcompress.codec import BPECodec
 from fastcompress.data.shards import TokenDataset
-from fastcompress.errors import DataError, FastcompressError, FormatError, MismatchError
+from fastcompress.errors import DataError, FastcompressError, FormatError, MismatchError, OutputError
 from fastcompress.models.gpt import GPTConfig
+from fastcompress.training import checkpoint as checkpoints
 from fastcompress.training.checkpoint import load_run, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.loop import train
@@ -202,3 +205,67 @@ def test_a_checksum_cannot_be_lost_by_damage(copy: Path) -> None:
                 with pytest.raises(FormatError, match=rf"{name}: "):
                     resume(copy)
         (copy / name).write_bytes(content)
+
+
+# --- A disk that is full ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["best", "last"])
+def test_a_full_disk_leaves_a_run_that_resumes(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """Interrupted by it or not, a run ends with the same weights."""
+    full, free = (Path(shutil.copytree(trained, tmp_path / name)) for name in ("full", "free"))
+    before = (full / f"{which}.safetensors").read_bytes()
+    write = checkpoints.save_file
+
+    def no_space(tensors: dict[str, torch.Tensor], path: Path, metadata: dict[str, str]) -> None:
+        if any(name.startswith("optimizer/") for name in tensors) == (which == "last"):
+            path.write_bytes(b"the beginning of a checkpoint")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(tensors, path, metadata)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "save_file", no_space)
+        problem = r"cannot be written \(No space left on device\); free some space, or choose another disk$"
+        with pytest.raises(OutputError, match=rf"{which}\.safetensors: the checkpoint {problem}"):
+            resume(full, steps=8)
+    assert (full / f"{which}.safetensors").read_bytes() == before
+    assert not list(full.glob(".*.tmp"))
+    resume(full, steps=8)
+    resume(free, steps=8)
+    a, b = (load_file(directory / "last.safetensors") for directory in (full, free))
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_the_command_names_a_limit_on_file_sizes_and_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"a text to train on, and to stop in the middle of. " * 40)
+    start = "--corpus text --codec byte --layers 1 --heads 1 --width 16 --context 8 --batch-size 2 --steps 2"
+
+    def train_command(options: str, limit: int | None) -> subprocess.CompletedProcess[str]:
+        script = (
+            "import resource, sys\n"
+            f"limit = {limit}\n"
+            "if limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
+            "from fastcompress.cli import main\n"
+            "main(sys.argv[1:])"
+        )
+        words = ["train", "--run-dir", "run", "--device", "cpu", *options.split()]
+        return subprocess.run(
+            [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+
+    refused = train_command(start, 20_000)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        "error: run/best.safetensors: the checkpoint cannot be written (File too large); raise the limit on the size "
+        "of files, or choose another disk; then go on with: fastcompress train --run-dir run --resume"
+    )
+    assert train_command("--resume", None).returncode == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").glob("*.safetensors")}
+    refused = train_command("--resume --steps 4", 20_000)
+    assert "run/best.safetensors: the checkpoint cannot be written (File too large)" in refused.stderr
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").glob("*.safetensors")} == before
+    done = train_command("--resume --steps 4", None)
+    assert (done.returncode, "run: 4 steps" in done.stdout) == (0, True)

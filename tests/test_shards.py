@@ -173,6 +173,24 @@ def test_headers_that_contradict_themselves(directory, field, value):
         TokenDataset.open(directory, "train")
 
 
+def test_counts_of_a_header_are_checked_to_the_last_one(tmp_path):
+    """One shard of three documents in five ids: each count is refused as soon as it is one too large."""
+    write_shards(tmp_path, "train", [b"a", b"b", b""], ByteCodec())
+    path = tmp_path / "train" / "00000.shard"
+    good = path.read_bytes()
+    one_too_large = {"documents": (24, 6, 8), "shard index": (44, 1, 4), "shards": (48, 0, 4)}
+    reserved = {f"reserved byte {i}": (i, 1, 1) for i in range(52, 56)}
+    for begin, value, width in (one_too_large | reserved).values():
+        path.write_bytes(good)
+        rewrite(
+            path, lambda blob, at=begin, v=value, w=width: blob.__setitem__(slice(at, at + w), v.to_bytes(w, "little"))
+        )
+        with pytest.raises(FormatError, match="the header contradicts itself"):
+            ShardFile(path, verify=True)
+    write_shards(tmp_path, "validation", [b"", b"", b""], ByteCodec())  # as many documents as ids is fine
+    assert TokenDataset.open(tmp_path, "validation").num_documents == 3
+
+
 def test_ids_out_of_range_are_named_even_unverified(directory):
     path = shard_paths(directory)[0]
     rewrite(path, lambda blob: blob.__setitem__(slice(HEADER_BYTES + 6, HEADER_BYTES + 8), b"\xff\x01"))

@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from fastcompress.training.checkpoint import load_run, read_checkpoint, write_ch
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.loop import TrainResult, train
+from fastcompress.training.run import TrainingRun
 
 CODEC = ByteCodec()
 TEXT = [f"{i} sheep jumped over {i * 7} fences; then {i} more did. ".encode() * 4 for i in range(30)]
@@ -245,6 +247,46 @@ def test_a_time_budget_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert run(tmp_path, steps=None, seconds=spent + 1.0, eval_every=None, resume=True).new_steps == 0
 
 
+def test_a_time_budget_cuts_what_is_scored_to_a_tenth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock by which a byte is scored in 1 ms, a budget of 20 s pays for 2,000 bytes an evaluation."""
+    clock = types.SimpleNamespace(now=0.0)
+    monkeypatch.setattr("fastcompress.training.device.time", types.SimpleNamespace(perf_counter=lambda: clock.now))
+    make_one_step, validation = TrainingRun.make_one_step, [b"ab" * 300] * 20
+    sizes: list[int] = []
+
+    def timed_step(self: TrainingRun) -> None:
+        make_one_step(self)
+        clock.now += 3.0
+
+    def timed_evaluate(model: GPT, codec: ByteCodec, documents: list[bytes], **settings: Any) -> Any:
+        sizes.append(sum(map(len, documents)))
+        clock.now += sizes[-1] / 1000
+        return evaluate(model, codec, documents, **settings)
+
+    def run_for(seconds: float, directory: Path, **settings: Any) -> TrainResult:
+        config = dataclasses.replace(CONFIG, steps=None, seconds=seconds, eval_every=None, num_evals=1, **settings)
+        resume = (directory / "config.json").exists()
+        return train(MODEL, CODEC, DATA, validation, config, directory, resume=resume, progress=False)
+
+    monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
+    monkeypatch.setattr("fastcompress.training.run.evaluate", timed_evaluate)
+    result = run_for(20.0, tmp_path / "a")
+    assert sizes == [1024, 2000, 2000]
+    assert result.steps == 5  # 3 s of evaluations, then steps up to 18 s, then the last evaluation
+    assert clock.now == pytest.approx(20.024)
+    assert [record["validation_bytes"] for record in metrics(tmp_path / "a", "eval")] == [2000, 2000]
+
+    assert run_for(20.0, tmp_path / "a").new_steps == 0
+    assert run_for(40.0, tmp_path / "a").new_steps > 0  # on the same sample, so that scores compare
+    assert set(sizes[3:]) == {2000}
+    del sizes[:]
+    run_for(1000.0, tmp_path / "a", eval_bytes=5000)
+    assert sizes[:2] == [1024, 5000]  # another sample: measured again, and now it fits
+    del sizes[:]
+    assert run_for(1.0, tmp_path / "b").steps == 1
+    assert sizes == [1024, 1024, 1024]
+
+
 def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*arguments: Any, **settings: Any) -> Any:
         time.sleep(0.3)
@@ -254,6 +296,38 @@ def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: 
     result = run(tmp_path, steps=3, eval_every=1)
     assert result.seconds < 0.9
     assert result.curve[-1]["seconds"] == pytest.approx(result.seconds, abs=0.1)
+
+
+def test_tokens_per_second_are_those_of_the_training_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step s takes s seconds of a clock that only the test moves, and each evaluation 1,000, which do not count."""
+    clock = types.SimpleNamespace(now=50.0)
+    monkeypatch.setattr("fastcompress.training.device.time", types.SimpleNamespace(perf_counter=lambda: clock.now))
+    make_one_step = TrainingRun.make_one_step
+
+    def timed_step(self: TrainingRun) -> None:
+        make_one_step(self)
+        clock.now += self.at.step
+
+    def slow_evaluate(*arguments: Any, **settings: Any) -> Any:
+        clock.now += 1000.0
+        return evaluate(*arguments, **settings)
+
+    monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
+    monkeypatch.setattr("fastcompress.training.run.evaluate", slow_evaluate)
+    tokens = CONFIG.batch_size * MODEL.context_length  # per step
+
+    first = run(tmp_path, steps=4, eval_every=4, log_every=2)
+    assert (first.seconds, first.tokens_per_second) == (1 + 2 + 3 + 4, 4 * tokens / 10)
+    clock.now += 7.0  # between two calls no time passes for a run
+    second = run(tmp_path, steps=7, eval_every=4, log_every=2, resume=True)
+    assert (second.seconds, second.tokens_per_second) == (10 + 5 + 6 + 7, 7 * tokens / 28)
+    lines = [(record["step"], record["seconds"], record["tokens_per_second"]) for record in metrics(tmp_path, "train")]
+    assert lines == [
+        (2, 3, 2 * tokens / (1 + 2)),
+        (4, 10, 2 * tokens / (3 + 4)),
+        (6, 21, 2 * tokens / (5 + 6)),
+        (7, 28, tokens / 7),
+    ]
 
 
 def test_evaluations_spread_evenly_by_default(tmp_path: Path) -> None:
@@ -442,7 +516,7 @@ def test_all_is_checked_before_the_run_is_there(tmp_path: Path) -> None:
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
     run(tmp_path, steps=1)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(OutputError, match=r"holds a run already .*: resume it, or choose another directory"):
+    with pytest.raises(OutputError, match=r"holds a run already .*; resume it, or choose another directory"):
         run(tmp_path, steps=2)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -118,12 +118,13 @@ inline py::bytes to_py_bytes(Bytes bytes) {
 }
 
 // Hands a vector to NumPy without a copy.
-template <class T>
-py::array_t<T> to_array(std::vector<T> values) {
-    auto owned = std::make_unique<std::vector<T>>(std::move(values));
+template <class T, class Allocator>
+py::array_t<T> to_array(std::vector<T, Allocator> values) {
+    using Vector = std::vector<T, Allocator>;
+    auto owned = std::make_unique<Vector>(std::move(values));
     const T* data = owned->data();
     const auto size = static_cast<py::ssize_t>(owned->size());
-    py::capsule owner(owned.get(), [](void* vector) { delete static_cast<std::vector<T>*>(vector); });
+    py::capsule owner(owned.get(), [](void* vector) { delete static_cast<Vector*>(vector); });
     owned.release();
     return py::array_t<T>(size, data, owner);
 }

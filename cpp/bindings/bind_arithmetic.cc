@@ -242,7 +242,7 @@ void bind_encoder(py::module_& sub) {
         .def_property_readonly(
             "num_bits_if_finished",
             [](const Guarded<CodeEncoder>& guarded) {
-                return guarded.read([](const CodeEncoder& code) { return code.encoder.bits_if_closed(); });
+                return guarded.read([](const CodeEncoder& code) { return code.encoder.num_bits_if_finished(); });
             })
         .def("snapshot",
              [](Guarded<CodeEncoder>& guarded) {

@@ -158,7 +158,7 @@ void test_bulk() {
             one_by_one.encode(table[symbol], table[symbol + 1u] - table[symbol], precision);
         RangeEncoder bulk;
         CHECK(BulkEncoder(bulk).encode<Symbol>(symbols, table, precision));
-        CHECK_EQ(bulk.bits_if_closed(), one_by_one.bits_if_closed());
+        CHECK_EQ(bulk.num_bits_if_finished(), one_by_one.num_bits_if_finished());
         const std::vector<uint8_t> message = bulk.finish();
         CHECK(message == one_by_one.finish());
 
@@ -203,7 +203,7 @@ void test_bits() {
                 message.insert(message.end(), settled.begin(), settled.end());
             }
         }
-        const uint64_t num_bits = encoder.bits_if_closed();
+        const uint64_t num_bits = encoder.num_bits_if_finished();
         const std::vector<uint8_t> rest = encoder.finish();
         message.insert(message.end(), rest.begin(), rest.end());
         CHECK_EQ(message.size(), (num_bits + 7) / 8);

@@ -75,8 +75,12 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     except FileExistsError as error:
         raise OutputError(f"{path}: exists already; choose another output") from error
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, "choose a folder that exists and is writable")
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}") from error
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); {remedy_for(error)}") from error
+
+
+def remedy_for(error: OSError) -> str:
+    """Return what a user can do about a file that cannot be written."""
+    return _REMEDIES.get(error.errno or 0, "choose a folder that exists and is writable")
 
 
 def _rename(source: Path, target: Path, overwrite: bool) -> None:

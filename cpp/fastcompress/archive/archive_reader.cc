@@ -100,7 +100,9 @@ Status ArchiveReader::begin() {
 
 std::optional<Result<size_t>> ArchiveReader::read_block(Bytes record) {
     Progress& progress = state_.progress;
-    const auto wrong = [&](const std::string& what) { return damaged("block " + std::to_string(progress.num_blocks) + " " + what); };
+    const auto wrong = [&](const std::string& what) {
+        return damaged("block " + std::to_string(progress.num_blocks) + " " + what);
+    };
     if (record[0] > kCoded) return wrong("is of an unknown kind");
     if (record.size() < kBlockHead) return std::nullopt;
     ByteReader in(record);
@@ -156,9 +158,7 @@ Status ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
 
 Status ArchiveReader::decode_block(const Block& block, uint64_t index, std::span<uint8_t> out) const {
     const Bytes coded = Bytes(waiting_).subspan(block.coded_begin, block.coded_bytes);
-    const auto wrong = [&](const std::string& what) {
-        return damaged("block " + std::to_string(index) + " " + what);
-    };
+    const auto wrong = [&](const std::string& what) { return damaged("block " + std::to_string(index) + " " + what); };
     if (block.is_stored) {
         std::ranges::copy(coded, out.begin());
     } else if (Status status = coder_->decode(coded, state_.header->level, out); !status.ok()) {

@@ -32,7 +32,9 @@ Result<ArchiveWriter> ArchiveWriter::make(const WriterSettings& settings) {
     }
     header.content_bytes = settings.content_bytes;
     header.model_hash = coder->model_hash();
-    return ArchiveWriter(header, *coder, settings.num_threads == 0 ? std::min(default_num_threads(), kMaxThreads) : settings.num_threads);
+    return ArchiveWriter(
+        header, *coder,
+        settings.num_threads == 0 ? std::min(default_num_threads(), kMaxThreads) : settings.num_threads);
 }
 
 ArchiveWriter::ArchiveWriter(const Header& header, const BlockCoder& coder, size_t num_threads)

@@ -1,8 +1,8 @@
 #include <memory>
 
+#include "fastcompress/archive/extra_bits.h"
 #include "fastcompress/archive/lz_codec.h"
 #include "fastcompress/archive/lz_models.h"
-#include "fastcompress/archive/plain_bits.h"
 
 namespace fastcompress::archive {
 namespace {
@@ -126,7 +126,7 @@ class SequenceDecoder {
     RangeDecoder lower_;
     BitReader bits_;
     bool models_low_bits_;
-    RecentDistances recent_;
+    RepeatOffsets recent_;
     FieldContext context_;
     FieldModels fields_;
     LiteralModels literals_;
@@ -158,12 +158,12 @@ bool SequenceDecoder::decode(std::span<uint8_t> block) {
         const unsigned kind = get_symbol(distances_, fields_.kind[context_.of_kind(run)]);
         const uint32_t length = kMinLength + get_number(commands_, fields_.length[kind], bits_);
         uint32_t distance;
-        if (kind < kNumRecent) {
+        if (kind < kNumRepeatOffsets) {
             distance = recent_.values[kind];
             recent_.use(kind, distance);
         } else {
-            distance = new_distance(kind - kNumRecent);
-            recent_.use(kNumRecent, distance);
+            distance = new_distance(kind - kNumRepeatOffsets);
+            recent_.use(kNumRepeatOffsets, distance);
         }
         const auto room = static_cast<size_t>(end - out);
         if (distance > static_cast<size_t>(out - begin) || length > room) return false;

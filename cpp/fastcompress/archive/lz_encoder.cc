@@ -1,11 +1,11 @@
 #include <cassert>
 #include <memory>
 
+#include "fastcompress/archive/extra_bits.h"
 #include "fastcompress/archive/lz_codec.h"
 #include "fastcompress/archive/lz_models.h"
 #include "fastcompress/archive/lz_parse.h"
 #include "fastcompress/archive/lz_prices.h"
-#include "fastcompress/archive/plain_bits.h"
 
 namespace fastcompress::archive {
 namespace {
@@ -21,10 +21,10 @@ class SequenceEncoder {
         if (sequence.length == 0) return;
         const unsigned place = recent_.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        const unsigned kind = place < kNumRecent ? place : kNumRecent + c;
+        const unsigned kind = place < kNumRepeatOffsets ? place : kNumRepeatOffsets + c;
         symbol(kDistances, fields_.kind[context_.of_kind(sequence.num_literals)], kind);
         number(kCommands, fields_.length[kind], sequence.length - kMinLength);
-        if (place == kNumRecent) new_distance(sequence.distance, c);
+        if (place == kNumRepeatOffsets) new_distance(sequence.distance, c);
         recent_.use(place, sequence.distance);
         context_ = {sequence.num_literals, sequence.length, kind};
         after_match_ = true;
@@ -92,7 +92,7 @@ class SequenceEncoder {
     bool models_low_bits_;
     size_t position_ = 0;
     bool after_match_ = false;
-    RecentDistances recent_;
+    RepeatOffsets recent_;
     FieldContext context_;
     FieldModels fields_;
     LiteralModels literals_;

@@ -1,5 +1,5 @@
-// What the method "lz" codes: sequences of literals and a match each, as symbols of 4 bits and plain bits. FORMAT.md
-// defines it.
+// The fields that the method "lz" codes: sequences of literals and a match each, as symbols of 4 bits and extra bits.
+// FORMAT.md defines them.
 #pragma once
 
 #include <array>
@@ -8,10 +8,14 @@
 #include <vector>
 
 #include "fastcompress/common/bytes.h"
+#include "fastcompress/lz77/repeat_offsets.h"
 
 namespace fastcompress::archive {
 
-// num_literals bytes as they are, then a match; length 0: the last of a block, which has none.
+using lz77::kNumRepeatOffsets;
+using lz77::RepeatOffsets;
+
+// num_literals bytes as they are, then a match. The last sequence of a block has length 0: no match.
 struct Sequence {
     uint32_t num_literals;
     uint32_t length;
@@ -34,9 +38,8 @@ inline unsigned escape_bucket(uint32_t rest) {
     return bucket;
 }
 
-// The symbol that says where a match comes from: 0 to 3 a recent distance; 4 + c a new one of class c, which has 16 *
-// 4^c distances: a slot symbol says which sixteenth of them, 2 c bits the rest.
-inline constexpr unsigned kNumRecent = 4;
+// The symbol for the source of a match: 0 to 3 is a repeat offset, 4 + c a new distance of class c. Class c has 16 * 4^c
+// distances: a slot symbol says which sixteenth of them, and 2 c bits say the rest.
 inline constexpr unsigned kNumClasses = 12;
 inline constexpr std::array<uint32_t, kNumClasses + 1> kClassBase = [] {
     std::array<uint32_t, kNumClasses + 1> base{};
@@ -48,21 +51,5 @@ inline unsigned distance_class(uint32_t distance) {
     // Class c begins at 1 + 16 (4^c - 1) / 3, so 3 (d - 1) / 16 + 1 is in [4^c, 4^(c + 1)).
     return (static_cast<unsigned>(std::bit_width(3 * uint64_t{distance - 1} / 16 + 1)) - 1) / 2;
 }
-
-struct RecentDistances {
-    std::array<uint32_t, kNumRecent> values = {1, 2, 3, 4};
-
-    // kNumRecent: it is none of them.
-    unsigned find(uint32_t distance) const {
-        unsigned i = 0;
-        while (i < kNumRecent && values[i] != distance) ++i;
-        return i;
-    }
-    // Moves the one at place i to the front, or puts a new one there (i = kNumRecent).
-    void use(unsigned i, uint32_t distance) {
-        for (unsigned k = i < kNumRecent ? i : kNumRecent - 1; k > 0; --k) values[k] = values[k - 1];
-        values[0] = distance;
-    }
-};
 
 }  // namespace fastcompress::archive

@@ -10,7 +10,7 @@
 
 namespace fastcompress::archive {
 
-// A block's streams: commands, distances, upper and lower halves of literals; plain bits follow. Each is a message of
+// A block's streams: commands, distances, upper and lower halves of literals; extra bits follow. Each is a message of
 // its own, so that a processor decodes symbols of several at once.
 enum Stream : size_t { kCommands, kDistances, kUpper, kLower, kNumStreams };
 

@@ -1,5 +1,5 @@
 // The parse by price is a shortest path: positions are nodes, tokens edges, each relaxed once, from left to right. The
-// price of an edge depends on the path before it (recent distances, how many literals in a row), and for that only the
+// price of an edge depends on the path before it (repeat offsets, how many literals in a row), and for that only the
 // best path to each node is looked at, so the result is nearly, not always, of least price. A path is settled where all
 // go through one node, after kMostNodes nodes, or before a match of `nice` bytes, which is taken as it is.
 #include "fastcompress/archive/lz_parse.h"
@@ -19,7 +19,7 @@ struct Node {
     uint32_t distance = 0;
     uint32_t run = 0;  // literals up to here
     unsigned place = 0;
-    RecentDistances recent;
+    RepeatOffsets recent;
 };
 
 class PriceParser {
@@ -60,7 +60,7 @@ class PriceParser {
     uint32_t last_ = 0;  // the farthest node reached
     // Settled:
     std::vector<Sequence> sequences_;
-    RecentDistances recent_;
+    RepeatOffsets recent_;
     uint32_t run_ = 0;
 };
 
@@ -157,7 +157,7 @@ void PriceParser::relax_matches(uint32_t here) {
     const bool after_match = node.run == 0;
     const uint32_t price = node.price + prices_.run(0);
     const size_t most = std::min<size_t>(nice_, text_.size() - at);
-    for (unsigned place = 0; place < kNumRecent; ++place) {
+    for (unsigned place = 0; place < kNumRepeatOffsets; ++place) {
         const uint32_t distance = node.recent.values[place];
         if (distance > at) continue;
         const auto length = static_cast<uint32_t>(lz77::common_prefix(&text_[at - distance], &text_[at], most));
@@ -168,7 +168,7 @@ void PriceParser::relax_matches(uint32_t here) {
     for (const Match* match = matches_.data(); match != matches_end_; ++match) {
         const unsigned c = distance_class(match->distance);
         relax_match(here, least, match->length, price + prices_.distance(after_match, match->distance, c),
-                    kNumRecent + c, kNumRecent, match->distance);
+                    kNumRepeatOffsets + c, kNumRepeatOffsets, match->distance);
         least = match->length + 1;
     }
 }

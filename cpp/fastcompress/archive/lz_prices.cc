@@ -65,12 +65,12 @@ struct NumberCounts {
 // Of the last four bits of distances.
 Counts low_counts(const std::vector<Sequence>& sequences) {
     Counts low{};
-    RecentDistances recent;
+    RepeatOffsets recent;
     for (const Sequence& sequence : sequences) {
         if (sequence.length == 0) break;
         const unsigned place = recent.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        if (place == kNumRecent && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
+        if (place == kNumRepeatOffsets && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
         recent.use(place, sequence.distance);
     }
     return low;
@@ -80,7 +80,7 @@ std::array<uint32_t, 16> flat() {
     prices.fill(4 * kBit);
     return prices;
 }
-// What modelling them saves; a symbol also takes longer to decode than plain bits, which it has to be worth.
+// What modelling them saves; a symbol also takes longer to decode than extra bits, which it has to be worth.
 int64_t gain_of(const Counts& low) {
     const auto prices = prices_of(low);
     int64_t gain = 0;
@@ -143,7 +143,7 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t lite
     std::array<Counts, 2> kinds{};
     std::array<Counts, kNumClasses> slots{};
     const Counts low = low_counts(sequences);
-    RecentDistances recent;
+    RepeatOffsets recent;
     bool after_match = false;
     for (const Sequence& sequence : sequences) {
         runs.add(sequence.num_literals);
@@ -151,10 +151,10 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t lite
         if (sequence.length == 0) break;
         const unsigned place = recent.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        const unsigned kind = place < kNumRecent ? place : kNumRecent + c;
+        const unsigned kind = place < kNumRepeatOffsets ? place : kNumRepeatOffsets + c;
         ++kinds[sequence.num_literals == 0][kind];
         lengths[kind].add(sequence.length - kMinLength);
-        if (place == kNumRecent) {
+        if (place == kNumRepeatOffsets) {
             const uint32_t offset = sequence.distance - kClassBase[c];
             ++slots[c][offset >> (2 * c)];
         }

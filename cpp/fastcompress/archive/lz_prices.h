@@ -36,7 +36,7 @@ class Prices {
     uint32_t distance(bool after_match, uint32_t distance, unsigned distance_class) const {
         const uint32_t offset = distance - kClassBase[distance_class];
         const unsigned slot = offset >> (2 * distance_class);
-        uint32_t price = kind_[after_match][kNumRecent + distance_class] + slot_[distance_class][slot];
+        uint32_t price = kind_[after_match][kNumRepeatOffsets + distance_class] + slot_[distance_class][slot];
         if (distance_class >= 2) {
             price += (2 * distance_class - 4) * kBit + low_[offset & 15];
         } else {

@@ -125,7 +125,7 @@ Status AdaptiveFrequencies::decode(RangeDecoder& decoder, std::span<uint32_t> sy
         symbols[i] = symbol;
         if (i % kSymbolsBetweenChecks == 0 && !decoder.ok()) break;
     }
-    if (!decoder.ok()) return malformed("a message that no adaptive model wrote: it ends too early or is damaged");
+    if (!decoder.ok()) return malformed("not a code of an adaptive model: it is damaged or ends too early");
     return {};
 }
 

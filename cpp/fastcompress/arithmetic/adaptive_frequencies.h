@@ -1,12 +1,11 @@
-// An adaptive model of order 0: how often each symbol came, lately more than long ago, for any alphabet from 1 symbol
-// to 2^22.
+// An adaptive model of order 0 for alphabets of 1 to 2^22 symbols: counts of symbols in which recent ones weigh more.
 //
-// Counts are at least 1. A symbol that comes gets `increment` more; when their sum passes `limit`, every count is
-// halved, rounded up. The coder wants frequencies that sum to 2^precision: a count interval [a, b) of T in all is given
-// [floor(a 2^P / T), floor(b 2^P / T)), which is not empty because T <= 2^P (context_mixer/FORMAT.md).
+// Counts start at 1. Coding a symbol adds `increment` to its count; when the sum T of all counts exceeds `limit`, every
+// count is halved, rounded up. The coder needs frequencies that sum to 2^P: the counts [a, b) of T become the interval
+// [floor(a 2^P / T), floor(b 2^P / T)), which is not empty because T <= 2^P (FORMAT.md, "Adaptive frequencies").
 //
 // The sums of counts are a Fenwick tree (P. Fenwick, "A new data structure for cumulative frequency tables", 1994):
-// O(log V) a symbol, and O(V) now and then for halving, which is O(V increment / limit) a symbol.
+// O(log V) per symbol, plus O(V) per halving, which is O(V increment / limit) per symbol on average.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ namespace fastcompress::arithmetic {
 struct FrequencyParams {
     uint32_t num_symbols;     // 1 to 2^22
     uint32_t increment = 32;  // 1 to 2^16
-    uint32_t limit = 0;       // of the sum: 2 num_symbols + 2 increment to 2^24; 0: the precision's
+    uint32_t limit = 0;       // of the sum of counts: 2 num_symbols + 2 increment to 2^precision; 0: 2^precision
     bool operator==(const FrequencyParams&) const = default;
 };
 Status check(const FrequencyParams& params);
@@ -33,29 +32,29 @@ class AdaptiveFrequencies {
         uint32_t cumulative, frequency;
     };
 
-    // `params` are good: check() says so.
+    // Requires params that check() accepts.
     explicit AdaptiveFrequencies(const FrequencyParams& params);
 
     uint32_t num_symbols() const { return num_symbols_; }
     // max(16, ceil(log2 num_symbols) + 8), at most 24.
     unsigned precision() const { return precision_; }
 
-    // Of a symbol < num_symbols(), in units of 2^-precision.
+    // Returns the interval of a symbol < num_symbols(), in units of 2^-precision.
     Interval interval(uint32_t symbol) const;
-    // Whose interval holds the quantile, < 2^precision.
+    // Returns the symbol whose interval contains the quantile, < 2^precision.
     uint32_t symbol_at(uint32_t quantile) const;
     void update(uint32_t symbol);
-    // All intervals' ends: num_symbols() + 1 numbers, 0 first and 2^precision last. O(V).
+    // Returns the table: num_symbols() + 1 cumulative frequencies, 0 first and 2^precision last. O(V).
     std::vector<uint32_t> cumulative() const;
 
-    // Codes symbols < num_symbols(), learning from each. If there is no memory for the code of all of them, nothing is
-    // encoded or learned.
+    // Encodes symbols < num_symbols(), learning from each. If there is no memory for the code of all of them, nothing
+    // is encoded or learned. decode() is the inverse: kMalformed if no encoder wrote the code.
     void encode(std::span<const uint32_t> symbols, RangeEncoder& encoder);
     Status decode(RangeDecoder& decoder, std::span<uint32_t> symbols);
 
   private:
     uint32_t scaled(uint64_t sum) const { return static_cast<uint32_t>((sum << precision_) / total_); }
-    // Of the counts of symbols below.
+    // Returns the sum of the counts of smaller symbols.
     uint32_t sum_below(uint32_t symbol) const;
     void halve();
 

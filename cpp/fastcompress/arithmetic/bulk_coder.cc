@@ -16,7 +16,7 @@ bool BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, size_t nu
 
 template <class Symbol, class Row>
 bool BulkEncoder::put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
-    // A symbol writes at most one word, so that room for all is made first: in pieces, since most write less.
+    // A symbol writes at most one word, so room for all is made first; in pieces, since most write less.
     constexpr size_t kPiece = 1 << 16;
     const uint32_t total = 1u << precision;
     bool is_good = true;
@@ -145,7 +145,7 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
 
 namespace {
 
-constexpr size_t kWorthAnIndex = 2048;  // symbols: as many as filling the index takes
+constexpr size_t kWorthAnIndex = 2048;  // number of symbols that repays filling the index
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Many symbols in one call, with the state of the coder in registers: one table for all of them, or a row each. The
-// bytes are those of RangeEncoder::encode, symbol by symbol.
+// Codes many symbols in one call, with the state of the coder in registers: one table for all of them, or one row per
+// symbol. The bytes are those of RangeEncoder::encode, symbol by symbol.
 //
 // Tables have passed check_cumulative(). Rows are V + 1 cumulative frequencies each, one after the other. Symbols and
 // tables may belong to a program that changes them meanwhile: then the calls give false or wrong symbols, but touch no
@@ -38,7 +38,7 @@ class BulkEncoder {
     RangeEncoder& encoder_;
 };
 
-// Where to look for the symbol of a quantile: for each value of its upper bits the first symbol that has one of them.
+// Finds the symbol of a quantile: for each value of the quantile's upper bits it stores the first symbol to try.
 class SymbolIndex {
   public:
     // O(V + 2^12).
@@ -61,8 +61,8 @@ class BulkDecoder {
   public:
     explicit BulkDecoder(RangeDecoder& decoder) : decoder_(decoder) {}
 
-    // Decodes out.size() symbols; false if the message cannot be one (RangeDecoder::ok()). O(n), and O(V + 2^12) for
-    // many.
+    // Decodes out.size() symbols. Returns false if no encoder wrote the code (RangeDecoder::ok()). O(n log V) for fewer
+    // than 2048 symbols, otherwise O(n + V).
     template <class Symbol>
     bool decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
     // rows: one a symbol. O(n log V).
@@ -76,8 +76,7 @@ class BulkDecoder {
     RangeDecoder& decoder_;
 };
 
-// The symbol s of V with cumulative[s] <= quantile < cumulative[s + 1], by halving. O(log V), without branches to
-// mispredict.
+// Finds the symbol s with cumulative[s] <= quantile < cumulative[s + 1] by binary search without branches. O(log V).
 inline size_t find_symbol(const uint32_t* cumulative, size_t num_symbols, uint32_t quantile) {
     const uint32_t* begin = cumulative;
     while (num_symbols > 1) {

@@ -1,5 +1,5 @@
-// Powers of two with a fraction of 16 bits in the exponent, by two tables: no floats, no library whose rounding
-// differs.
+// Powers of two whose exponents have 16 fractional bits, from two tables: no floats, and no library whose rounding may
+// differ.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace fastcompress::arithmetic {
 extern const uint32_t kExp2Coarse[256];  // round(2^31 2^(-j / 2^8))
 extern const uint32_t kExp2Fine[256];    // round(2^31 2^(-j / 2^16))
 
-// About 2^(30 - x / 2^16), at most 2^30: floor(coarse fine / 2^(32 + whole part of x)).
+// Returns about 2^(30 - x / 2^16), at most 2^30: floor(coarse fine / 2^(32 + whole part of x)).
 inline uint32_t exp2_of_minus(uint32_t x) {
     const uint32_t whole = x >> 16;
     if (whole > 30) return 0;

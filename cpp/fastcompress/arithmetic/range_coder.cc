@@ -5,7 +5,7 @@ namespace fastcompress::arithmetic {
 RangeEncoder::Close RangeEncoder::close_interval(uint64_t low, uint64_t range) {
     for (unsigned num_bits = 0;; ++num_bits) {
         const uint64_t below = num_bits == 0 ? ~uint64_t{0} : (uint64_t{1} << (64 - num_bits)) - 1;
-        // The least multiple of 2^(64 - num_bits) from low on, if it is in the interval.
+        // The smallest multiple of 2^(64 - num_bits) from low on, if it is in the interval.
         const uint64_t up = (0 - low) & below;
         if (up < range) return {low + up, num_bits, low + up < low};
     }
@@ -14,14 +14,14 @@ RangeEncoder::Close RangeEncoder::close_interval(uint64_t low, uint64_t range) {
 std::vector<uint8_t> RangeEncoder::finish() {
     const Close end = close();
     const size_t num_last = (end.num_bits + 7) / 8;
-    std::vector<uint8_t> message(bytes_.size() + num_last);
-    std::copy(bytes_.data(), bytes_.data() + bytes_.size(), message.begin());
-    if (end.carries) carry(message.data() + bytes_.size());
+    std::vector<uint8_t> code(bytes_.size() + num_last);
+    std::copy(bytes_.data(), bytes_.data() + bytes_.size(), code.begin());
+    if (end.carries) carry(code.data() + bytes_.size());
     for (size_t i = 0; i < num_last; ++i) {
-        message[bytes_.size() + i] = static_cast<uint8_t>(end.value >> (56 - 8 * i));
+        code[bytes_.size() + i] = static_cast<uint8_t>(end.value >> (56 - 8 * i));
     }
     *this = RangeEncoder();
-    return message;
+    return code;
 }
 
 size_t RangeEncoder::num_unsettled() const {
@@ -77,27 +77,27 @@ Status RangeDecoder::check_end(uint64_t num_bytes) const {
                      std::to_string(end) + " bytes; cut them off if they are not part of it");
 }
 
-bool RangeDecoder::is_settled_by(uint64_t num_bits, Bytes message) const {
+bool RangeDecoder::is_settled_by(uint64_t num_bits, Bytes code) const {
     const uint64_t num_read = static_cast<uint64_t>(next_ - begin_) + num_missing_;
     if (num_bits >= 8 * num_read) return true;
     const uint64_t num_unknown = 8 * num_read - num_bits;
     if (num_unknown >= 64) return false;
     uint64_t last = 0;
-    for (uint64_t i = num_read - 8; i < num_read; ++i) last = last << 8 | (i < message.size() ? message[i] : 0);
+    for (uint64_t i = num_read - 8; i < num_read; ++i) last = last << 8 | (i < code.size() ? code[i] : 0);
     const uint64_t span = uint64_t{1} << num_unknown;
     const uint64_t unknown = last & (span - 1);
-    // From code_ - unknown, where all of them are zeros, to that and span - 1.
+    // The number is between code_ - unknown, where all unknown bits are zeros, and span - 1 more.
     return code_ >= unknown && span <= range_ && code_ - unknown <= range_ - span;
 }
 
-bool RangeDecoder::is_finished_by(Bytes message) const {
+bool RangeDecoder::is_finished_by(Bytes code) const {
     if (!ok()) return false;
     // The encoder had written all but the last eight bytes that were read, which are its low and what was added to it.
     const uint64_t num_written = num_read_before_ + static_cast<uint64_t>(next_ - begin_) + num_missing_ - 8;
     uint64_t last = 0;
-    for (uint64_t i = num_written; i < num_written + 8; ++i) last = last << 8 | (i < message.size() ? message[i] : 0);
+    for (uint64_t i = num_written; i < num_written + 8; ++i) last = last << 8 | (i < code.size() ? code[i] : 0);
     const RangeEncoder::Close end = RangeEncoder::close_interval(last - code_, range_);
-    return message.size() == num_written + (end.num_bits + 7) / 8 && last == end.value;
+    return code.size() == num_written + (end.num_bits + 7) / 8 && last == end.value;
 }
 
 uint32_t RangeDecoder::read_last_word() {

@@ -1,14 +1,17 @@
-// The range coder: symbols with integer frequencies into bits, and back. FORMAT.md derives it and states its bounds.
+// The range coder: encodes symbols with integer frequencies to bytes, and decodes them. FORMAT.md defines the code,
+// with an example, and proves its bounds.
 //
-// A message is an interval [low, low + range) of numbers in [0, 1), held as 64-bit integers at a scale that grows by
-// 2^32 whenever the range has shrunk below 2^32. Then the upper 32 bits of low go to the output. A carry out of a later
-// addition adds one to the output, as to a long number: it passes through bytes 0xff and ends at the first other one.
+// The symbols so far are an interval [low, low + range) of numbers in [0, 1), held as 64-bit integers. When the range
+// has shrunk below 2^32, the upper 32 bits of `low` are written and the scale grows by 2^32. A carry out of a later
+// addition adds one to the bytes written, as to a long number: it passes through bytes 0xff and ends at the first other
+// byte. At the end, as few bits follow as single out a number in the interval. So the code is the shortest one of at
+// least the bits already written: zeros at its end are kept.
 //
-// Integers only: the same bytes on every machine. A model gives, for each symbol, cumulative < cumulative + frequency
-// <= 2^P with a precision P of 1 to 24 bits and frequency >= 1; nobody checks that here (quantize() makes such tables,
-// check_cumulative() tests them). Encoder and decoder must be given the same numbers.
+// All arithmetic is in integers, so every machine writes the same bytes. For each symbol a model gives cumulative <
+// cumulative + frequency <= 2^P, with a precision P of 1 to 24 bits and frequency >= 1. These are preconditions:
+// quantize() makes such tables, and check_cumulative() tests them. Encoder and decoder must be given the same numbers.
 //
-// Tried and dropped: see benchmarks/LOG.md.
+// benchmarks/LOG.md lists what was tried and dropped.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +30,7 @@
 namespace fastcompress::arithmetic {
 
 inline constexpr unsigned kMaxPrecision = 24;
-// Of a bit's probability: encode_bit takes that of a one in units of 2^-16.
+// encode_bit() takes the probability of a one in units of 2^-16.
 inline constexpr unsigned kBitPrecision = 16;
 
 class RangeEncoder {
@@ -43,8 +46,8 @@ class RangeEncoder {
         return *this;
     }
 
-    // Encodes a symbol. 1 <= frequency, cumulative + frequency <= 2^precision, 1 <= precision <= kMaxPrecision. On
-    // std::bad_alloc the encoder is as before; so it is for all functions here.
+    // Encodes a symbol. Requires frequency >= 1, cumulative + frequency <= 2^precision and 1 <= precision <=
+    // kMaxPrecision. On std::bad_alloc the encoder is as before, here and in all other functions.
     void encode(uint32_t cumulative, uint32_t frequency, unsigned precision) {
         assert(precision >= 1 && precision <= kMaxPrecision && frequency >= 1);
         assert(uint64_t{cumulative} + frequency <= uint64_t{1} << precision);
@@ -57,38 +60,40 @@ class RangeEncoder {
         const uint64_t bound = (range_ >> kBitPrecision) * p1;
         narrow(bit ? 0 : bound, bit ? bound : range_ - bound);
     }
-    // Makes room for the code of `num_symbols` more symbols of this precision, which then cannot fail to be encoded. For
-    // models that learn from what they encode, and could not take that back. A symbol takes up to `precision` bits and,
-    // since the scale is rounded down by less than a part in 2^8, 0.006 bits more.
+    // Makes room for the code of `num_symbols` more symbols of this precision, which then cannot fail to be encoded.
+    // For models that learn from what they encode, and could not take that back. A symbol takes up to `precision` bits
+    // and, since the scale is rounded down by less than a part in 2^8, 0.006 bits more.
     void reserve(size_t num_symbols, unsigned precision) {
         if (num_symbols > kMaxReserved) throw std::bad_alloc();
         bytes_.reserve_more(num_symbols * precision / 8 + num_symbols / 1024 + 8);
     }
 
-    // How many bits the message takes if it ends here: a number of so many bits, followed by zeros without end, lies in
-    // the interval, and none of fewer bits does.
-    uint64_t bits_if_closed() const { return 8 * num_bytes() + close().num_bits; }
+    // The length of the code in bits if it ended here: the bits of the words written, plus the fewest that, followed by
+    // infinitely many zeros, give a number in the interval.
+    uint64_t num_bits_if_finished() const { return 8 * num_bytes() + close().num_bits; }
 
-    // How small the interval is, up to one bit: it holds a number of so many bits. Both sides know this:
+    // The size of the interval, to one bit: it contains a number of this many bits. The decoder knows the same number,
     // RangeDecoder::bits_used().
     uint64_t bits_used() const { return 8 * num_bytes() + 65 - static_cast<uint64_t>(std::bit_width(range_)); }
 
-    // Ends the message: its bits_if_closed() bits, the last byte filled up with zeros. Big-endian, so that messages
-    // sort as their numbers do. The encoder is then as new.
+    // Ends the code and returns its num_bits_if_finished() bits, the last byte filled up with zeros. Big-endian, so
+    // that codes sort as their numbers do. The encoder is then as new.
     std::vector<uint8_t> finish();
 
-    // Bytes that nothing encoded later can change, handed over once: the message is all of these and finish(), joined.
+    // Returns the bytes that nothing encoded later can change, each once: the code is all of these and finish(),
+    // joined.
     std::vector<uint8_t> take_settled();
 
-    // All that a message is so far, to come back to later, O(1): low, range, and the bytes that a carry could change,
-    // which are the last one that is not 0xff and those after it.
+    // The state of the encoder, to be restored later: low, range, and the bytes that a carry could change, which are
+    // the last one that is not 0xff and those after it.
     struct Snapshot {
         uint64_t low, range, num_bytes;
         size_t num_unsettled;
         uint8_t first_unsettled;
     };
     Snapshot snapshot() const;
-    // Undoes what was encoded since. False, and nothing is changed, if bytes it would need have been taken.
+    // Undoes what was encoded since the snapshot. Returns false, and changes nothing, if bytes of it have been taken
+    // since.
     bool restore(const Snapshot& snapshot);
 
   private:
@@ -97,18 +102,18 @@ class RangeEncoder {
     static constexpr size_t kMaxReserved = size_t{1} << 58;
 
     struct Close {
-        uint64_t value;     // the number: the upper num_bits of 64, zeros below
+        uint64_t value;     // the number, in the upper num_bits of 64; zeros below
         unsigned num_bits;  // 0 to 64
-        bool carries;       // it is 2^64 more
+        bool carries;       // the number is 2^64 more
     };
-    // The shortest code of the interval [low, low + range).
+    // The fewest bits that single out a number in [low, low + range).
     static Close close_interval(uint64_t low, uint64_t range);
     Close close() const { return close_interval(low_, range_); }
     uint64_t num_bytes() const { return num_taken_ + bytes_.size(); }
     size_t num_unsettled() const;
 
-    // Makes [low + offset, low + offset + range) the interval. Frequencies are at least 1 and the scale is at least 2^8,
-    // so writing one word is always enough. Room for it is made first, and whatever follows cannot fail.
+    // Makes [low + offset, low + offset + range) the interval. Frequencies are at least 1 and the scale is at least
+    // 2^8, so writing one word is always enough. Room for it is made first, and whatever follows cannot fail.
     void narrow(uint64_t offset, uint64_t range) {
         const bool writes = range < uint64_t{1} << 32;
         uint8_t* const end = writes ? bytes_.extend(4) : bytes_.data() + bytes_.size();
@@ -122,7 +127,7 @@ class RangeEncoder {
             low_ <<= 32;
         }
     }
-    // There is a byte to end at, since the whole number stays below 1.
+    // A byte other than 0xff exists, since the whole number stays below 1.
     static void carry(uint8_t* end) {
         while (++*--end == 0) {
         }
@@ -139,20 +144,19 @@ class RangeEncoder {
 
 class RangeDecoder {
   public:
-    // `message` must outlive it.
-    explicit RangeDecoder(Bytes message)
-        : begin_(message.data()), next_(message.data()), end_(message.data() + message.size()) {
+    // `code` must outlive the decoder.
+    explicit RangeDecoder(Bytes code) : begin_(code.data()), next_(code.data()), end_(code.data() + code.size()) {
         code_ = uint64_t{read_word()} << 32;
         code_ |= read_word();
     }
 
-    // The number in [0, 2^precision) in whose symbol's part of the interval the message lies; then consume() that
-    // symbol.
+    // Returns the quantile: the next symbol is the one with cumulative <= quantile < cumulative + frequency. Requires a
+    // consume() of that symbol next.
     uint32_t peek(unsigned precision) {
         scale_ = range_ >> precision;
         const uint64_t quantile = code_ / scale_;
         const uint64_t greatest = (uint64_t{1} << precision) - 1;
-        if (quantile > greatest) [[unlikely]] {  // no encoder leaves the part that truncation loses
+        if (quantile > greatest) [[unlikely]] {  // the part that rounding loses: no encoder goes there
             is_impossible_ = true;
             return static_cast<uint32_t>(greatest);
         }
@@ -176,34 +180,33 @@ class RangeDecoder {
         return bit;
     }
 
-    // False once the message cannot be one that an encoder wrote: a number outside every symbol, or more bytes needed
-    // than there are. (Anything may have been decoded before.) Whoever decodes many symbols asks now and then; until
-    // then zeros are read.
+    // Returns false if no encoder wrote the code: its number lies outside every symbol, or more bytes are needed than
+    // exist. (Symbols decoded before may be wrong.) Callers that decode many symbols ask from time to time; until then
+    // zeros are read.
     bool ok() const { return !is_impossible_ && num_missing_ <= 8 && code_ < range_; }
 
-    // What RangeEncoder::bits_used() was after the same symbols.
+    // Returns what RangeEncoder::bits_used() was after the same symbols.
     uint64_t bits_used() const {
         const uint64_t num_read = num_read_before_ + static_cast<uint64_t>(next_ - begin_) + num_missing_;
         return 8 * num_read + 1 - static_cast<uint64_t>(std::bit_width(range_));
     }
 
-    // Whether the first num_bits bits of the message, which is given whole, are enough to know what has been decoded so
-    // far: whatever follows them, the number stays in the interval.
-    bool is_settled_by(uint64_t num_bits, Bytes message) const;
+    // Returns whether the first num_bits bits of `code`, the complete code, determine what has been decoded so far:
+    // whatever follows them, the number stays in the interval.
+    bool is_settled_by(uint64_t num_bits, Bytes code) const;
 
-    // Whether the message, given whole, is exactly what RangeEncoder::finish() returns after the symbols decoded so far:
-    // nothing follows it, and no shorter or other code was possible.
-    bool is_finished_by(Bytes message) const;
+    // Returns whether the code, given whole, is exactly what RangeEncoder::finish() returns after the symbols decoded
+    // so far: nothing follows it, and no shorter or other code was possible.
+    bool is_finished_by(Bytes code) const;
 
-    // The length of the code that RangeEncoder::finish() would have given after the same symbols, in bytes. What follows
-    // it in the message was not written by this encoder.
+    // The length of the code that RangeEncoder::finish() returns after the same symbols, in bytes. What follows it was
+    // not written by this encoder.
     uint64_t code_bytes() const;
 
-    // kMalformed if a message of num_bytes bytes, of which all symbols have been decoded, does not end where their code
-    // does.
+    // Returns kMalformed if the code, num_bytes long with all of its symbols decoded, goes on after its end.
     Status check_end(uint64_t num_bytes) const;
 
-    // For a code that comes piece by piece: the bytes not read yet with up to eight before them, and a copy of those
+    // For a code that comes piece by piece: the bytes not read yet with up to eight before them, and a copy of those,
     // with more bytes after them, to go on reading from. A symbol reads at most four bytes.
     Bytes unread() const { return {next_, end_}; }
     size_t num_before_unread() const { return std::min<size_t>(8, static_cast<size_t>(next_ - begin_)); }
@@ -233,14 +236,14 @@ class RangeDecoder {
     }
     uint32_t read_last_word();
 
-    uint64_t code_ = 0;  // of the message, from low on
+    uint64_t code_ = 0;  // the next 64 bits of the code, minus low
     uint64_t range_ = ~uint64_t{0};
     uint64_t scale_ = 1;
     uint64_t num_read_before_ = 0;  // bytes before begin_
     const uint8_t* begin_;
     const uint8_t* next_;
     const uint8_t* end_;
-    uint64_t num_missing_ = 0;  // bytes read behind the end, as zeros
+    uint64_t num_missing_ = 0;  // bytes read past the end, as zeros
     bool is_impossible_ = false;
 };
 

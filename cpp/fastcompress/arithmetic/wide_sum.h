@@ -1,4 +1,4 @@
-// The sum of 32-bit numbers in 64 bits, by hand for AVX2 and AVX-512: compilers make poor vector code of it.
+// Sums of 32-bit numbers in 64 bits, with SIMD written by hand: compilers vectorize this loop poorly.
 #pragma once
 
 #include <cstddef>

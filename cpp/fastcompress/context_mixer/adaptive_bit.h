@@ -1,4 +1,4 @@
-// The probability of a bit, learned: the average of what was seen at first, and later one that forgets.
+// The learned probability of a bit: at first the average of the bits seen, later an average that forgets old ones.
 #pragma once
 
 #include <array>
@@ -6,7 +6,8 @@
 
 namespace fastcompress::context_mixer {
 
-// 2^17 / (2 n + 3), rounded down: the step after n bits. The last one is none: a probability with that count stays.
+// The step after n bits, 2^17 / (2 n + 3) rounded down. The last step is 0: a probability with kFixedCount never
+// changes.
 inline constexpr uint32_t kFixedCount = 1023;
 inline constexpr std::array<uint32_t, kFixedCount + 1> kSteps = [] {
     std::array<uint32_t, kFixedCount + 1> steps{};
@@ -14,15 +15,15 @@ inline constexpr std::array<uint32_t, kFixedCount + 1> kSteps = [] {
     return steps;
 }();
 
-// The probability of a one in units of 2^-22 in the upper 22 bits, how many bits were seen in the lower 10.
+// The upper 22 bits are the probability of a one, in units of 2^-22; the lower 10 are the number of bits seen.
 struct AdaptiveBit {
     uint32_t value;
 
     static constexpr AdaptiveBit make(uint32_t p22, uint32_t count) { return {p22 << 10 | count}; }
-    // In units of 2^-12.
+    // The probability in units of 2^-12.
     uint32_t p12() const { return value >> 20; }
 
-    // limit <= 1022: the step grows no smaller than that after so many bits.
+    // Learns from a bit. The step stops shrinking after `limit` bits, limit <= 1022.
     void update(bool bit, uint32_t limit) {
         const uint32_t count = value & 1023;
         const int32_t distance = (bit ? (1 << 22) - 1 : 0) - static_cast<int32_t>(value >> 10);

@@ -1,5 +1,5 @@
-// A last look at a probability: what came of predictions like this one in this context, by interpolation between two of
-// 17 points of the logistic domain (adaptive probability map; M. Mahoney, PAQ6, 2004).
+// Adaptive probability maps (APM; M. Mahoney, PAQ6, 2004): correct a probability by what came of similar predictions in
+// the same context, interpolating between two of 17 points of the logistic domain.
 #pragma once
 
 #include <algorithm>
@@ -10,34 +10,35 @@
 
 namespace fastcompress::context_mixer {
 
-inline constexpr int kRefinementStep = 256;  // between points, in logits' units: 16 steps over [-2048, 2048]
-inline constexpr int kRefinementPoints = 17;
-inline constexpr int kRefinementRate = 6;
+inline constexpr int kMapStep = 256;  // distance of points, in units of logits: 16 steps over [-2048, 2048]
+inline constexpr int kMapPoints = 17;
+inline constexpr int kMapRate = 6;
 
-struct RefinementRow {
-    uint16_t points[kRefinementPoints];  // probabilities of a one, in units of 2^-16
+// One row, of one context.
+struct AdaptiveProbabilityMap {
+    uint16_t points[kMapPoints];  // probabilities of a one, in units of 2^-16
 
     void clear() {
-        for (int i = 0; i < kRefinementPoints; ++i) {
-            const int logit = (i - kRefinementPoints / 2) * kRefinementStep;
+        for (int i = 0; i < kMapPoints; ++i) {
+            const int logit = (i - kMapPoints / 2) * kMapStep;
             points[i] = static_cast<uint16_t>(squash(std::clamp(logit, -kMaxLogit, kMaxLogit)));
         }
     }
-    [[gnu::always_inline]] void ask() const {
+    [[gnu::always_inline]] void prefetch_points() const {
         prefetch(points);
-        prefetch(points + kRefinementPoints - 1);
+        prefetch(points + kMapPoints - 1);
     }
-    // Of a sum of logits; `nearest` is the point to learn from the bit afterwards.
+    // Returns the corrected probability of a sum of logits. Sets `nearest` to the point that learn() is to move.
     uint32_t refine(int sum, uint32_t& nearest) const {
         const auto x = static_cast<uint32_t>(std::clamp(sum, -kMaxLogit, kMaxLogit) + kMaxLogit + 1);
-        const uint32_t i = x / kRefinementStep;
-        const uint32_t weight = x % kRefinementStep;
-        nearest = i + (weight >= kRefinementStep / 2 ? 1 : 0);
-        return (points[i] * (kRefinementStep - weight) + points[i + 1] * weight) / kRefinementStep;
+        const uint32_t i = x / kMapStep;
+        const uint32_t weight = x % kMapStep;
+        nearest = i + (weight >= kMapStep / 2 ? 1 : 0);
+        return (points[i] * (kMapStep - weight) + points[i + 1] * weight) / kMapStep;
     }
     void learn(uint32_t nearest, bool bit) {
         const int p = points[nearest];
-        points[nearest] = static_cast<uint16_t>(p + (((bit ? 65535 : 0) - p) >> kRefinementRate));
+        points[nearest] = static_cast<uint16_t>(p + (((bit ? 65535 : 0) - p) >> kMapRate));
     }
 };
 

@@ -5,10 +5,10 @@
 namespace fastcompress::context_mixer {
 namespace {
 
-// The greatest a count may be if the lesser of the two is 0, 1, 2 ...
+// The largest value of the greater count if the smaller one is 0, 1, 2 ...
 constexpr int kCaps[] = {41, 28, 16, 10, 7, 6, 6};
 constexpr int kNumCaps = sizeof kCaps / sizeof *kCaps;
-// Up to so many bits in all, of which both kinds, the last is remembered.
+// Histories of at most this many bits, of both kinds, remember the last bit.
 constexpr int kMaxWithLast = 9;
 
 constexpr bool is_allowed(int zeros, int ones) {

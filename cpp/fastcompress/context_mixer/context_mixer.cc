@@ -41,7 +41,7 @@ void Learned::clear() {
         for (int i = 0; i < kNumInputs; ++i) row[i] = i < kNumContexts ? kMaxWeight / 4 : 0;
     }
     for (auto& row : final_weights) std::fill(std::begin(row), std::end(row), 65536 / kNumMixers);
-    for (RefinementRow& row : refinements) row.clear();
+    for (AdaptiveProbabilityMap& row : maps) row.clear();
     num_bytes = 0;
 }
 
@@ -128,8 +128,8 @@ std::vector<uint8_t> ContextMixer::encode(Bytes data) const {
     return encoder.finish();
 }
 
-Result<std::vector<uint8_t>> ContextMixer::decode(Bytes message, size_t num_bytes) const {
-    arithmetic::RangeDecoder decoder(message);
+Result<std::vector<uint8_t>> ContextMixer::decode(Bytes code, size_t num_bytes) const {
+    arithmetic::RangeDecoder decoder(code);
     // Grows with what is decoded: a number in a header must not decide what is allocated.
     std::vector<uint8_t> out;
     std::optional<ContextMixer> copy;
@@ -142,7 +142,7 @@ Result<std::vector<uint8_t>> ContextMixer::decode(Bytes message, size_t num_byte
         const auto error = copy ? copy->decode(decoder, rest) : decode_bytes(*model_, place, decoder, rest);
         if (!error.ok()) return error;
     }
-    if (Status status = decoder.check_end(message.size()); !status.ok()) return status;
+    if (Status status = decoder.check_end(code.size()); !status.ok()) return status;
     return out;
 }
 

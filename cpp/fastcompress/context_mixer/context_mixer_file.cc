@@ -54,7 +54,7 @@ Status read_histories(ByteReader& in, HistoryTable& table) {
             num_full > in.remaining() / sizeof(HistoryBucket)) {
             return malformed("context mixer whose runs of bit histories do not fill its table");
         }
-        // One file for one model: runs are as long as they can be.
+        // Each model has exactly one file: runs are as long as possible.
         if ((num_empty == 0 && i > 0) || (num_full == 0 && num_empty < table.num_buckets() - i)) {
             return malformed("context mixer whose runs of bit histories are cut");
         }
@@ -87,7 +87,7 @@ void write_learned(ByteWriter& out, const Learned& learned) {
     for (const auto& row : learned.final_weights) {
         for (const int32_t weight : row) out.u32(static_cast<uint32_t>(weight));
     }
-    for (const RefinementRow& row : learned.refinements) {
+    for (const AdaptiveProbabilityMap& row : learned.maps) {
         for (const uint16_t point : row.points) write_u16(out, point);
     }
 }
@@ -97,7 +97,7 @@ bool read_weight(ByteReader& in, int32_t limit, int32_t& weight) {
     return weight >= -limit && weight <= limit;
 }
 
-// Every bit pattern of an AdaptiveBit and of a point is one that arithmetic can take; weights have limits.
+// Any bit pattern is a valid AdaptiveBit and a valid point; weights have limits.
 Status read_learned(ByteReader& in, Learned& learned) {
     bool is_good = true;
     for (auto& map : learned.by_history) {
@@ -113,7 +113,7 @@ Status read_learned(ByteReader& in, Learned& learned) {
     for (auto& row : learned.final_weights) {
         for (int32_t& weight : row) is_good = read_weight(in, kMaxFinalWeight, weight) && is_good;
     }
-    for (RefinementRow& row : learned.refinements) {
+    for (AdaptiveProbabilityMap& row : learned.maps) {
         for (uint16_t& point : row.points) point = static_cast<uint16_t>(read_u16(in));
     }
     if (!in.ok()) return malformed("context mixer that ends before its tables do");
@@ -167,7 +167,7 @@ Result<ContextMixer> ContextMixer::parse(Bytes blob) {
     if (!in.ok() || frozen > 1) return malformed("context mixer with a malformed header");
     if (Status status = check(params); !status.ok())
         return malformed("context mixer of impossible settings: " + status.message);
-    // A large table may well be all empty, but an empty table takes no memory until it is written to.
+    // A large table may be all empty, but an empty table takes no memory until it is written to.
     ContextMixer mixer(params);
     if (frozen) mixer.freeze();
     ByteModel& model = *mixer.model_;

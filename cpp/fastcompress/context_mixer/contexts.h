@@ -1,8 +1,8 @@
-// What of the bytes before decides the prediction of the next: the contexts, as 64-bit keys.
+// The contexts, as 64-bit keys: which of the bytes before the next one decide its prediction.
 //
-// At the start of a document or window nothing is known, and what is known grows byte by byte. A context that wants k
-// bytes and knows only n < k is made of these n and of n itself, so it is one of its own, "the n bytes from the start":
-// models learn how windows begin as they learn anything else.
+// At the start of a document or window nothing is known, and what is known grows byte by byte. A context of k bytes of
+// which only n < k are known consists of these n bytes and of n itself. So it is a context of its own, "the n bytes
+// from the start", and models learn how windows begin as they learn anything else.
 #pragma once
 
 #include <algorithm>
@@ -11,25 +11,25 @@
 namespace fastcompress::context_mixer {
 
 inline constexpr int kNumContexts = 9;
-// The first contexts are the last so many bytes.
+// The first contexts are the last 1, 2, 3, 4 and 6 bytes.
 inline constexpr int kNumOrders = 5;
 inline constexpr uint32_t kOrders[kNumOrders] = {1, 2, 3, 4, 6};
 
-// The bytes around the next one in a table, if the bytes are one.
+// The bytes around the next one, if the bytes form a table of records.
 struct Record {
-    uint32_t length = 0;  // of a record, in bytes; 0: there are none
-    uint32_t column = 0;  // of the next byte
+    uint32_t length = 0;  // length of a record in bytes; 0: no records
+    uint32_t column = 0;  // column of the next byte
     uint8_t above = 0;    // the byte one record before the next
-    uint8_t after = 0;    // the one after that
-    uint8_t above2 = 0;   // the one two records before the next
+    uint8_t after = 0;    // the byte after that
+    uint8_t above2 = 0;   // the byte two records before the next
 };
 
-// Where in a document one is. Small, cheap to copy and to reset.
+// What is known of a document so far. Small, and cheap to copy and to reset.
 struct Cursor {
     uint64_t last = 0;           // the last eight bytes, the very last lowest; zeros from before the start
-    uint32_t num_known = 0;      // how many of them there are, 0 to 8
+    uint32_t num_known = 0;      // number of those bytes that exist, 0 to 8
     uint32_t word = 0;           // hash of the letters since the last other byte; 0 if there are none
-    uint32_t previous_word = 0;  // of the word before
+    uint32_t previous_word = 0;  // hash of the word before
     bool is_cut = true;          // nothing but letters since the start: the word may have begun before it
 
     void append(uint8_t byte) {
@@ -68,7 +68,7 @@ struct Cursor {
 
     uint32_t known(uint32_t num_wanted) const { return std::min(num_known, num_wanted); }
 
-    // `variant`: how much of the context there is, 0 to 15.
+    // `variant` says how much of the context is known, 0 to 15.
     static uint64_t key(uint32_t context, uint64_t value, uint32_t variant) {
         const uint64_t tag = uint64_t{context} << 4 | variant;
         uint64_t hash = (value + tag) * 0xd6e8feb86659fd93u;

@@ -1,9 +1,8 @@
-// Bit histories by context: a hash table of nibbles. For each context and half a byte there is a slot with the
-// histories of the 15 decisions of a nibble, and four slots are one cache line, of which one with the right check is
-// taken, or else the one that has seen least is given away. So a nibble costs one miss of the cache a context, and that
-// can be asked for early.
+// A hash table from contexts to bit histories. A slot holds the histories of the 15 decisions of one nibble in one
+// context. Four slots make a bucket, which is a cache line: the slot with the right check is used, or else the slot
+// that has seen least is replaced. So a nibble costs one cache miss per context, and that line can be prefetched.
 //
-// The keys' hash is part of the model's format (FORMAT.md).
+// The hash of the keys is part of the format (FORMAT.md).
 #pragma once
 
 #include <bit>
@@ -25,15 +24,15 @@ static_assert(sizeof(HistoryBucket) == 64);
 
 class HistoryTable {
   public:
-    // 2^log2_buckets of 64 bytes, empty.
+    // Makes an empty table of 2^log2_buckets buckets of 64 bytes.
     explicit HistoryTable(unsigned log2_buckets) : shift_(64 - log2_buckets), buckets_(size_t{1} << log2_buckets) {}
 
-    // `key`: that of the context and the nibble.
+    // `key` is that of the context plus the bits of the byte so far.
     static uint64_t hash(uint64_t key) { return key * 0x9e3779b97f4a7c15u; }
 
-    [[gnu::always_inline]] void ask(uint64_t hash) const { prefetch(&buckets_[hash >> shift_]); }
+    [[gnu::always_inline]] void prefetch_bucket(uint64_t hash) const { prefetch(&buckets_[hash >> shift_]); }
 
-    // The slot's 15 histories; it is emptied first if it was another's.
+    // Returns the slot's 15 histories; a slot that belonged to another context is emptied first.
     uint8_t* find_or_take(uint64_t hash) {
         HistoryBucket& bucket = buckets_[hash >> shift_];
         const auto check = static_cast<uint8_t>(hash >> 24);
@@ -45,7 +44,7 @@ class HistoryTable {
         }
         return bucket.states[slot];
     }
-    // The same without a change; all zeros if there is none.
+    // Returns the same without changing anything; all zeros if no slot matches.
     const uint8_t* find(uint64_t hash) const {
         static constexpr uint8_t kUnseen[kSlotStates] = {};
         const HistoryBucket& bucket = buckets_[hash >> shift_];
@@ -58,16 +57,16 @@ class HistoryTable {
     const HistoryBucket& bucket(size_t i) const { return buckets_[i]; }
 
   private:
-    // The first slot with the check; kSlotsPerBucket if there is none.
+    // Returns the first slot with the check, or kSlotsPerBucket.
     static uint32_t match(const HistoryBucket& bucket, uint8_t check) {
-        uint32_t checks = 0;  // little-endian, which compilers make one load of
+        uint32_t checks = 0;  // little-endian: compilers make one load of this loop
         for (int i = 0; i < kSlotsPerBucket; ++i) checks |= uint32_t{bucket.checks[i]} << (8 * i);
         const uint32_t difference = checks ^ check * 0x01010101u;
-        // The lowest byte that is zero gets its upper bit set; higher ones may, wrongly, too.
+        // Sets the upper bit of the lowest byte that is zero; bits above that one may be set wrongly.
         const uint32_t zero = (difference - 0x01010101u) & ~difference & 0x80808080u;
         return static_cast<uint32_t>(std::countr_zero(zero)) / 8;
     }
-    // By the number of the history of the nibble's first bit, of equal ones the first slot.
+    // Returns the slot whose first history has the smallest number; the first such slot on a tie.
     static uint32_t least_seen(const HistoryBucket& bucket) {
         uint32_t least = ~uint32_t{0};
         for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {

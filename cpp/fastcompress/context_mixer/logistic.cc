@@ -5,7 +5,7 @@ namespace {
 
 constexpr LogisticTables make_tables() {
     LogisticTables tables{};
-    // exp(-x / 256) in units of 2^-40, each from the one before: times 1 - kStep / 2^40, rounded down.
+    // exp(-x / 256) in units of 2^-40, each value from the one before by a factor of 1 - kStep / 2^40, rounded down.
     constexpr uint64_t kUnit = uint64_t{1} << 40;
     constexpr uint64_t kStep = 4286589600;  // 2^40 (1 - exp(-1 / 256)), rounded
     uint64_t exponential = kUnit;
@@ -14,7 +14,7 @@ constexpr LogisticTables make_tables() {
         const uint64_t p = std::min<uint64_t>(below, 65535);
         tables.squash[static_cast<size_t>(kMaxSum + x)] = static_cast<uint16_t>(p);
         tables.squash[static_cast<size_t>(kMaxSum - x)] = static_cast<uint16_t>(std::max<uint64_t>(65536 - p, 1));
-        // exponential * kStep < 2^73: by halves.
+        // exponential * kStep < 2^73 does not fit 64 bits, so it is computed in halves.
         const uint64_t high = (exponential >> 20) * kStep;
         const uint64_t low = (exponential & 0xfffff) * kStep;
         exponential -= (high + (low >> 20)) >> 20;

@@ -1,8 +1,8 @@
 // Logistic mixing in integers: a weighted sum of logits, the weights learned online by gradient descent on the coding
 // cost (M. Mahoney, "Adaptive weighing of context models for lossless data compression", 2005).
 //
-// Weights are int32 in units of 2^-30, of which the upper 16 bits take part in the sum: exact products of int16, which
-// every processor has vector instructions for, and still steps far below 2^-14.
+// Weights are int32 in units of 2^-30, of which the upper 16 bits enter the sum. So products are exact products of
+// int16, for which every processor has SIMD instructions, and steps may still be far below 2^-14.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,16 @@
 
 namespace fastcompress::context_mixer {
 
-// Two vectors of eight. A sum is at most 16 * 2048 * 2^14 = 2^29. (The loops over them are not to be unrolled before
-// they become vector code, which GCC else does up to 16.)
+// Two vectors of eight. A sum is at most 16 * 2048 * 2^14 = 2^29. (GCC would
+// unroll loops of up to 16 steps before it vectorizes them; FASTCOMPRESS_KEEP_LOOP prevents that.)
 inline constexpr int kNumInputs = 16;
 inline constexpr int32_t kMaxWeight = 1 << 30;  // one, in units of 2^-30
 
 using MixerWeights = int32_t[kNumInputs];
 using MixerInputs = int16_t[kNumInputs];
 
-// |inputs| <= kMaxLogit or, for what is no logit, 2048. The sum is in [-kMaxLogit, kMaxLogit].
+// Returns the weighted sum, in [-kMaxLogit, kMaxLogit]. Requires |inputs| <= kMaxLogit, or 2048 for inputs that are not
+// logits.
 [[gnu::always_inline]] inline int mix(const MixerInputs& inputs, const MixerWeights& weights) {
     int32_t sum = 0;
     FASTCOMPRESS_KEEP_LOOP
@@ -34,7 +35,7 @@ using MixerInputs = int16_t[kNumInputs];
     return std::clamp(sum >> 14, -kMaxLogit, kMaxLogit);
 }
 
-// `error`: bit minus the probability of a one times the rate, an int16.
+// Moves the weights. `error` is the bit minus the probability of a one, times the rate.
 [[gnu::always_inline]] inline void learn(const MixerInputs& inputs, MixerWeights& weights, int16_t error) {
     FASTCOMPRESS_KEEP_LOOP
     for (int i = 0; i < kNumInputs; ++i) {

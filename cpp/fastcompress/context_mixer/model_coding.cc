@@ -71,7 +71,7 @@ Status decode_bytes(ByteModel& model, Place& place, arithmetic::RangeDecoder& de
 #else
     decode_plain(model, place, decoder, out);
 #endif
-    if (!decoder.ok()) return malformed("a message that no context mixer wrote: it ends too early or is damaged");
+    if (!decoder.ok()) return malformed("not a code of a context mixer: it ends too early or is damaged");
     return {};
 }
 

@@ -9,7 +9,7 @@
 
 namespace fastcompress::context_mixer {
 
-// What a frozen model keeps a document, and an adaptive one its only one.
+// The position in a document: a frozen model keeps one per document, an adaptive model has one.
 struct Place {
     Cursor cursor;
     uint32_t in_window = 0;  // bytes since the start or the last emptying of the context
@@ -18,7 +18,7 @@ struct Place {
 class ByteModel {
   public:
     explicit ByteModel(const MixerParams& params);
-    // What was learned; at the start of a document, the match model empty.
+    // Copies what was learned; the copy is at the start of a document, with an empty match model.
     ByteModel(const ByteModel& other);
 
     MixerParams params;
@@ -26,7 +26,7 @@ class ByteModel {
     HistoryTable histories;
     HugeArray<Learned> learned_memory;
     std::optional<MatchModel> match;
-    RecordModel records;  // used if `match` is
+    RecordModel records;  // used only if `match` exists
     Place place;
 
     Record record() const {
@@ -40,26 +40,27 @@ class ByteModel {
 
 using SlotHashes = uint64_t[kNumContexts];
 
-// The hashes of the slots that a nibble needs, which are asked for at once. `partial`: 1, or 16 and more for the second
-// nibble.
+// Computes the hashes of the slots that a nibble needs, and prefetches them all. `partial` is 1, or 16 to 31 for the
+// second nibble.
 FASTCOMPRESS_INLINED void hash_slots(const HistoryTable& histories, const uint64_t (&keys)[kNumContexts],
                                      uint32_t partial, SlotHashes& hashes) {
     for (int i = 0; i < kNumContexts; ++i) {
         hashes[i] = HistoryTable::hash(keys[i] + partial);
-        histories.ask(hashes[i]);
+        histories.prefetch_bucket(hashes[i]);
     }
 }
 
-// The slots of either second nibble, when the last bit of the first is not known yet: `partial` is 8 to 15.
-FASTCOMPRESS_INLINED void ask_both(const HistoryTable& histories, const uint64_t (&keys)[kNumContexts],
-                                   uint32_t partial) {
+// Prefetches the slots of both possible second nibbles before the last bit of the first is known: `partial` is 8 to 15.
+FASTCOMPRESS_INLINED void prefetch_both(const HistoryTable& histories, const uint64_t (&keys)[kNumContexts],
+                                        uint32_t partial) {
     for (int i = 0; i < kNumContexts; ++i) {
-        histories.ask(HistoryTable::hash(keys[i] + 2 * partial));
-        histories.ask(HistoryTable::hash(keys[i] + 2 * partial + 1));
+        histories.prefetch_bucket(HistoryTable::hash(keys[i] + 2 * partial));
+        histories.prefetch_bucket(HistoryTable::hash(keys[i] + 2 * partial + 1));
     }
 }
 
-// One nibble: `partial` before it is 1, or 16 to 31. `code` maps a probability of a one to the bit that comes.
+// Codes one nibble: `partial` before it is 1, or 16 to 31. code(p1) codes a bit that is one with probability p1, and
+// returns it.
 template <bool kLearns, class Code>
 FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, const uint64_t (&keys)[kNumContexts],
                                           const SlotHashes& hashes, uint32_t partial, const Code& code) {
@@ -78,7 +79,7 @@ FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, 
     const int rate = learned.rate();
     uint32_t node = 0;
     for (int i = 0; i < 4; ++i) {
-        if (partial >= 8 && partial < 16) ask_both(model.histories, keys, partial);
+        if (partial >= 8 && partial < 16) prefetch_both(model.histories, keys, partial);
         Prediction prediction;
         const MatchInput match = match_input(length, expected, partial);
         const bool bit = code(predict(learned, slots, place.cursor.last, partial, node, match, prediction));
@@ -94,8 +95,8 @@ FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, 
     return partial;
 }
 
-// Codes bytes: `code(position, shift, p1)` is the bit `shift` (7 to 0) of byte `position`; `end_byte(position, byte)`
-// may stop by false.
+// Codes bytes. code(position, shift, p1) codes bit `shift` (7 to 0) of byte `position` and returns it;
+// end_byte(position, byte) returns false to stop.
 template <bool kLearns, class Code, class EndByte>
 FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, Place& place, size_t num_bytes, const Code& code,
                                      const EndByte& end_byte) {

@@ -1,9 +1,9 @@
-// Tables in binary files: how long a record is, if bytes come in records of one length. Adaptive models only.
+// The record model: finds the length of records in binary files that are tables. Only adaptive models have one.
 //
-// Where three bytes, not all the same, were seen last, votes for a length of record. One candidate at a time is kept,
-// with a score: a vote for it adds two, any other takes one, and one that has nothing left gives way (R. Boyer and J S.
-// Moore's majority vote, leaking). In text no distance has a third of the votes; in a table of numbers or a bitmap one
-// has.
+// The distance to where the last three bytes (not all equal) were seen before is a vote for a record length. One
+// candidate is kept, with a score: a vote for it adds two, any other vote takes one, and a candidate without score is
+// replaced (a leaky form of R. Boyer and J S. Moore's majority vote). In text no distance has a third of the votes; in
+// a table of numbers or in a bitmap one distance has.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline constexpr int kSureRecordScore = 64;
 
 class RecordModel {
   public:
-    // After a byte: the last bytes, of which `num_known` are known, and the position of the next.
+    // Takes the last bytes, of which `num_known` exist, and the position of the next byte.
     void append(uint64_t last, uint32_t num_known, uint32_t position) {
         const uint32_t three = last & 0xffffff;
         if (num_known < 3 || three == (three & 0xff) * 0x010101) return;
@@ -32,7 +32,7 @@ class RecordModel {
             score_ = 0;
         }
     }
-    // In bytes; 0: there are no records.
+    // The length of a record in bytes; 0: no records.
     uint32_t length() const { return score_ >= kSureRecordScore ? candidate_ : 0; }
 
   private:

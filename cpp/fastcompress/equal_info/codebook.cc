@@ -27,13 +27,13 @@ Status check_shape(unsigned bits, std::string_view pattern, size_t num_strings) 
     return {};
 }
 
-// The parent of each node, if the nodes are the preorder of a trie that all single bytes are in.
+// Returns the parent of each node. kInvalidArgument unless the nodes are the preorder of a trie with all single bytes.
 Result<std::vector<uint32_t>> parents_of(const std::vector<Codebook::Node>& nodes) {
     std::vector<uint32_t> parents(nodes.size());
     std::array<uint32_t, Codebook::kMaxLength + 1> last;  // the last node of each length
     last.fill(TrieTable::kRoot);
     size_t num_single = 0;
-    size_t previous = 0;  // length
+    size_t previous = 0;  // length of the previous string
     for (uint32_t i = 0; i < nodes.size(); ++i) {
         const size_t length = nodes[i].length;
         if (length == 0 || length > previous + 1) {
@@ -84,7 +84,7 @@ Result<Codebook> Codebook::from_strings(unsigned bits, std::string pattern, std:
         if (text.empty() || text.size() > kMaxLength) {
             return invalid_argument("a codebook's strings have 1 to 255 bytes, not " + std::to_string(text.size()));
         }
-        // In order, a prefix stands right before, or its extensions and it do.
+        // In lexicographic order only a prefix and its other extensions come between a string and its prefix.
         const std::string_view before = i == 0 ? std::string_view() : std::string_view(strings[i - 1]);
         const size_t prefix = text.size() - 1;
         if (before.size() < prefix || before.substr(0, prefix) != std::string_view(text).substr(0, prefix)) {
@@ -112,7 +112,7 @@ void Codebook::index_children(const std::vector<uint32_t>& parents) {
 void Codebook::write_strings() {
     begins_.resize(size());
     std::array<uint8_t, kMaxLength + 1> path{};
-    size_t first = 0;  // of the nodes whose string is not written yet; each is a prefix of the next
+    size_t first = 0;  // the first node whose string is not written yet; each such string is a prefix of the next
     for (size_t i = 0; i < size(); ++i) {
         path[nodes_[i].length - 1] = nodes_[i].byte;
         if (i + 1 < size() && nodes_[i + 1].length > nodes_[i].length) continue;

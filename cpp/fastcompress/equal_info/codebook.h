@@ -1,10 +1,13 @@
-// Codebooks: equal-info windows of at most 16 bits as a static dictionary. FORMAT.md defines them, their file and
-// what is proved of them.
+// Codebooks: equal-info windows of at most 16 bits as a static dictionary. FORMAT.md defines them and their file, and
+// proves their properties.
 //
-// A codebook of W bits is a prefix-closed set of 2^W - 1 byte strings that holds all 256 single bytes. An id is the
-// rank of its string in lexicographic order, so the trie's nodes are numbered in preorder. A text is encoded by the
-// longest string that it begins with, and so on (greedy). Every window of W bits thus stands for at least one byte,
-// decodes to exactly what it encoded, and an id is left for the end of a document.
+// A codebook of W bits is a prefix-closed set of 2^W - 1 byte strings that contains all 256 single bytes. An id is the
+// rank of its string in lexicographic order, so the nodes of the trie are numbered in preorder. A text is encoded as
+// the longest string that it begins with, followed by the encoding of the rest. So every token of W bits stands for at
+// least one byte and decodes to exactly the bytes that it encoded, and one id remains for the end of a document.
+//
+// Example, in the codebook that docs/codebooks.md trains: "to be or not to be!" is "to be or not to be" (id 361) and
+// "!" (id 131).
 #pragma once
 
 #include <array>
@@ -31,27 +34,28 @@ class Codebook {
 
     static constexpr size_t num_strings(unsigned bits) { return (size_t{1} << bits) - 1; }
 
-    // What every file begins with.
+    // The first bytes of every file.
     static constexpr std::array<uint8_t, 8> kMagic = {0x89, 'F', 'C', 'B', 'O', 'K', '\r', '\n'};
 
-    // A string in preorder: its length, and its last byte; the rest is that of the last one before it that is one
-    // shorter.
+    // A string in preorder: its length and its last byte. The other bytes are the last string before it that is one
+    // byte shorter.
     struct Node {
         uint8_t length;
         uint8_t byte;
         bool operator==(const Node&) const = default;
     };
 
-    // The strings in lexicographic order. The pattern is the name of what cuts a text beforehand, "" for nothing; it
-    // is kept and not looked into. kInvalidArgument: bits out of range, or what the strings lack. O(strings).
+    // Makes a codebook of strings in lexicographic order. `pattern` names the pattern that splits texts beforehand, ""
+    // for none; it is stored and not interpreted. kInvalidArgument if `bits` is out of range, the number of strings is
+    // wrong, or a prefix or single byte is missing. O(strings).
     static Result<Codebook> make(unsigned bits, std::string pattern, std::vector<Node> nodes);
-    // The same from strings written out, in any order.
+    // The same for complete strings, in any order.
     static Result<Codebook> from_strings(unsigned bits, std::string pattern, std::vector<std::string> strings);
 
-    // The file. parse() takes what serialize() gave and nothing else: kMalformed otherwise. O(bytes).
+    // Returns the file. parse() accepts only what serialize() returned: kMalformed otherwise. O(bytes).
     std::vector<uint8_t> serialize() const;
     static Result<Codebook> parse(Bytes file);
-    // Of the file without its last 32 bytes, which are this.
+    // The SHA-256 of the file without its last 32 bytes, which are this digest.
     const Sha256Digest& fingerprint() const { return fingerprint_; }
 
     unsigned bits() const { return bits_; }
@@ -62,14 +66,15 @@ class Codebook {
 
     size_t length(uint32_t id) const { return nodes_[id].length; }
     Bytes string(uint32_t id) const { return {blob_.data() + begins_[id], nodes_[id].length}; }
-    // The bytes that extend a string to another, ascending. Where nothing cuts texts, these are exactly the bytes
+    // Returns the bytes that extend a string to another one, ascending. Without a pattern these are exactly the bytes
     // that no token after this one may begin with (FORMAT.md, "Legality").
     Bytes forbidden_first(uint32_t id) const {
         return {child_bytes_.data() + child_begins_[id], child_begins_[id + 1] - child_begins_[id]};
     }
     bool extends(uint32_t id, uint8_t byte) const;
 
-    // The bytes that ids stand for, if they all exist: kUnknownToken, or kInvalidArgument past max_bytes. O(ids).
+    // Returns the number of bytes that ids decode to. kUnknownToken if an id does not exist, kInvalidArgument if there
+    // are more than max_bytes. O(ids).
     template <class Id>
     Result<size_t> decoded_bytes(std::span<const Id> ids, size_t max_bytes = SIZE_MAX) const;
     // Writes those bytes to `out`, which is decoded_bytes() long. Returns false, and never writes outside of `out`, if
@@ -82,7 +87,7 @@ class Codebook {
     void index_children(const std::vector<uint32_t>& parents);
     void write_strings();
 
-    // A string of at most 15 bytes with its length behind it, or where a longer one is: one load instead of two.
+    // A string of at most 15 bytes followed by its length, or the place of a longer one: one load instead of two.
     struct alignas(16) Entry {
         std::array<uint8_t, 16> bytes;
     };
@@ -94,7 +99,7 @@ class Codebook {
     TrieTable table_;
     std::vector<uint32_t> child_begins_;
     std::vector<uint8_t> child_bytes_;
-    std::vector<uint8_t> blob_;  // the strings that no other continues; those are all the bytes there are
+    std::vector<uint8_t> blob_;  // the strings that no other extends; all others are prefixes of these
     std::vector<uint32_t> begins_;
     std::vector<Entry> entries_;
     Sha256Digest fingerprint_{};

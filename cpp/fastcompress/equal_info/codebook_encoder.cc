@@ -19,7 +19,7 @@ constexpr size_t kMinSegmentBytes = 512;
 constexpr size_t kStepsBetweenLooks = 64;
 constexpr size_t kMinThreadBytes = size_t{1} << 16;
 
-// Appends the tokens from `begin` on until one ends at or after `end`; returns where.
+// Appends the tokens from `begin` on until one ends at or after `end`; returns that position.
 size_t walk(const TrieTable& table, Bytes text, size_t begin, size_t end, Ids& ids) {
     const uint8_t* const data = text.data();
     const uint8_t* next = data + begin;
@@ -27,15 +27,15 @@ size_t walk(const TrieTable& table, Bytes text, size_t begin, size_t end, Ids& i
     return static_cast<size_t>(next - data);
 }
 
-// A parse from a place where no token need begin.
+// A parse that begins at a guess, where the right parse may not begin a token.
 struct Guess {
     size_t begin;
     std::span<const uint32_t> ids;
     size_t end;
 };
 
-// The right tokens so far end at `position`; appends what the guess says of those after it, or if the two never meet
-// no more than it takes to know. Returns where the right tokens end now: as a rule at guess.end.
+// The right tokens so far end at `position`. Appends the guess's tokens from where the two parses meet; if they never
+// meet, no more tokens than it takes to know that. Returns where the right tokens end now: as a rule at guess.end.
 size_t join(const TrieTable& table, Bytes text, size_t position, const Guess& guess, Ids& ids) {
     size_t guessed = guess.begin;
     size_t i = 0;
@@ -59,11 +59,11 @@ class Lanes {
         for (Ids& ids : ids_) ids.resize(2 * kSegmentBytes + 2 * kStepsBetweenLooks);
     }
     static size_t most_bytes_read(size_t segment) {
-        // A lane moves by one or two bytes a step, and all go on until the slowest has ended a token at its end.
+        // A lane moves by one or two bytes per step, and all continue until the slowest has ended a token at its end.
         const size_t most_steps = segment + TrieTable::kMaxLength + kStepsBetweenLooks;
         return (kNumLanes - 1) * segment + 2 * most_steps + 4;
     }
-    // Appends the tokens from `begin` on until one ends at or after the last segment's end; returns where.
+    // Appends the tokens from `begin` on until one ends at or after the last segment's end; returns that position.
     size_t run(size_t begin, size_t segment, Ids& ids);
 
   private:
@@ -78,7 +78,7 @@ class Lanes {
     std::array<TrieTable::State, kNumLanes> states_;
     std::array<const uint8_t*, kNumLanes> next_;
     std::array<size_t, kNumLanes> counts_;
-    // Where a lane first was seen at or after its end: how many tokens it had, and where the last of them ended.
+    // When a lane was first seen at or after its end: its number of tokens, and where the last of them ended.
     std::array<size_t, kNumLanes> end_counts_;
     std::array<size_t, kNumLanes> end_positions_;
     size_t num_done_ = 0;
@@ -140,7 +140,7 @@ size_t Lanes::run(size_t begin, size_t segment, Ids& ids) {
     return position;
 }
 
-// Appends the tokens from `begin` on until one ends at or after `end`; returns where.
+// Appends the tokens from `begin` on until one ends at or after `end`; returns that position.
 size_t walk_in_lanes(const TrieTable& table, Bytes text, size_t begin, size_t end, Ids& ids) {
     std::optional<Lanes> lanes;
     size_t position = begin;

@@ -1,11 +1,11 @@
-// Greedy parses with a codebook, fast: several places of one text at once, joined exactly.
+// Fast greedy parses with a codebook: several places of one text are parsed at once, and joined exactly.
 //
-// A walk in the trie waits for memory at every byte. So a text is cut into segments, and a thread walks several of
-// them side by side, without branches: one step of each in turn. Where a segment begins is a guess, since a token may
-// reach across it. But once two greedy parses have a token's end in common they are the same from there on, and on
-// texts they soon do. So the parse of the first segment, which is right, is followed into the second until it meets
-// the one made there; where it never does (a run of equal bytes) it is simply continued. The result is the plain
-// greedy parse in any case. Threads split a long text in the same way.
+// A walk in the trie waits for memory at every byte. So a text is cut into segments, and each thread walks several of
+// them side by side without branches, one step of each in turn. The start of a segment is a guess, since a token may
+// reach across it. But once two greedy parses end a token at the same place, they agree from there on, which in texts
+// happens soon. So the parse of the first segment, which is right, is followed into the second until it meets the parse
+// made there. If they never meet (in a run of equal bytes, say), the right parse is simply continued. In any case the
+// result is the plain greedy parse. Threads split a long text in the same way.
 #pragma once
 
 #include <span>
@@ -16,12 +16,12 @@
 
 namespace fastcompress::equal_info {
 
-// Appends the nodes of the greedy parse of a text to `ids`; on std::bad_alloc these are as before. The result is the same
-// for every number of threads. O(text); a thread takes a share of at least 64 KiB.
+// Appends the nodes of the greedy parse of a text to `ids`; on std::bad_alloc these are as before. The result is the
+// same for every number of threads. O(text); a thread takes a share of at least 64 KiB.
 void encode(const TrieTable& table, Bytes text, size_t num_threads, std::vector<uint32_t>& ids);
 
-// The same where no token may reach across certain places: `ends` ascend strictly from above 0, and the last one is
-// the text's size (there is none for an empty text).
+// The same where no token may cross a boundary: `ends` ascend strictly from above 0, and the last one is the size of
+// the text (an empty text has none).
 void encode_within(const TrieTable& table, Bytes text, std::span<const uint64_t> ends, size_t num_threads,
                    std::vector<uint32_t>& ids);
 

@@ -9,7 +9,7 @@ namespace fastcompress::equal_info {
 namespace {
 
 constexpr size_t kGrowthSampleBytes = size_t{1} << 24;
-// How many of kShares saved tokens have in a string's value, at first and at last.
+// The part of a string's value, out of kShares, that is for saved tokens: in the first and in the last round.
 constexpr uint32_t kFirstSaving = 4;
 constexpr uint32_t kLastSaving = 16;
 
@@ -36,7 +36,7 @@ class Strings {
     }
     size_t size() const { return parents.size(); }
 
-    // Without those marked; what extends one that is marked is marked, too.
+    // Removes the marked strings. Extensions of a marked string are marked, too.
     Strings without(const std::vector<bool>& dropped) const {
         Strings kept{std::vector<Codebook::Node>()};
         std::vector<uint32_t> new_id(size());
@@ -85,7 +85,7 @@ struct Extension {
     int32_t gain;
     uint32_t node;
     uint8_t byte;
-    bool operator<(const Extension& other) const {  // the best first
+    bool operator<(const Extension& other) const {  // best first
         if (gain != other.gain) return gain > other.gain;
         return node != other.node ? node < other.node : byte < other.byte;
     }
@@ -132,10 +132,10 @@ class Leaves {
         for (const uint32_t loss : tally.losses) losses_.push_back(static_cast<int32_t>(loss));
         for (uint32_t i = 0; i < strings.size(); ++i) push(i);
     }
-    // Of a string that will have an extension: not to be dropped.
+    // Keeps a string that will have an extension from being dropped.
     void protect(uint32_t node) { ++num_children_[node]; }
     bool is_dropped(uint32_t node) const { return dropped_[node]; }
-    // Of dropping the next one; none if there is none.
+    // Returns the loss of dropping the next string, or nothing if none is left.
     std::optional<int64_t> least_loss() {
         while (!heap_.empty() && num_children_[heap_.top().second] > 0) heap_.pop();
         if (heap_.empty()) return std::nullopt;

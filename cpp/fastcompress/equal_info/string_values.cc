@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kBlockBytes = size_t{1} << 16;
 constexpr size_t kNumLanes = 8;
-constexpr size_t kMaxThreads = 8;  // each has a table of 64 MiB
+constexpr size_t kMaxThreads = 8;  // each thread has a table of 64 MiB
 
 }  // namespace
 
@@ -54,8 +54,8 @@ class TrainingCorpus::LongestStrings {
             nodes_[begin] = table_.longest(next, text.data() + end);
         }
     }
-    // Several walks side by side, as in codebook_encoder.cc; one that ends takes the next position. Returns up to
-    // where.
+    // Several walks side by side, as in codebook_encoder.cc; one that ends takes the next position. Returns the end
+    // of the positions done.
     size_t walk_in_lanes(Bytes text);
 
     const TrieTable& table_;
@@ -129,7 +129,7 @@ class TrainingCorpus::BlockParser {
     }
 
   private:
-    // Of a token's going on from here by one byte.
+    // The value of extending the token that ends here by one byte.
     uint32_t value(size_t position) const {
         return byte_value_ + token_value_ * (to_end_[position] - to_end_[position + 1]);
     }

@@ -24,12 +24,12 @@ struct Families {
     }
 };
 
-// Which slots and bases are taken, 64 a word.
+// The slots and bases that are taken, 64 per word.
 class Occupancy {
   public:
-    // A base from which all the bytes find free slots and that is none yet. The search goes on at most kBacklog words
-    // before where the last one ended: holes further back did not fit those of the same size, and seldom fit the
-    // next.
+    // Finds an unused base from which all the bytes fall on free slots. The search begins at most kBacklog
+    // words before the place where the last one ended: holes further back did not fit families of this size, and rarely
+    // fit the next one.
     uint32_t find(std::span<const uint8_t> bytes) {
         for (size_t word = first_word_;; ++word) {
             grow(word);
@@ -44,7 +44,7 @@ class Occupancy {
             return static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_one(taken)));
         }
     }
-    // Smaller families follow: they fit where others did not.
+    // Called before smaller families, which fit where larger ones did not.
     void start_over() { first_word_ = kFirstWord; }
     void take(uint32_t base, std::span<const uint8_t> bytes) {
         grow(base / 64);
@@ -79,7 +79,7 @@ TrieTable::TrieTable(std::span<const uint32_t> parents, std::span<const uint8_t>
     fill_pairs();
 }
 
-// Largest families first, which leaves the holes to the many that have one member.
+// Places the largest families first, which leaves the holes to the many families of one member.
 void TrieTable::place(std::span<const uint32_t> parents, std::span<const uint8_t> bytes) {
     const Families families(parents);
     std::vector<uint32_t> base_of(parents.size());

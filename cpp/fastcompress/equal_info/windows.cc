@@ -9,17 +9,18 @@ namespace {
 
 constexpr unsigned kFirstPrecision = 16;
 
-// The probability, in units of 2^-16, that a window with so many bits left ends here: the least with which it still
-// can, 2^-bits_left and what rounding takes. How long a window is does not depend on what its end costs, since the bits
-// left are there anyway, but on what going on costs: so no more is given to the end than it needs. (How often windows
-// do end was tried: 0.70 with 2 bits left, 0.24 with 5, 0.02 with 10; windows of 32 bits then hold 3 % less.)
+// The probability, in units of 2^-16, that a window with this many bits left ends here: the smallest with which it
+// still can, which is 2^-bits_left and an allowance for rounding. The length of a window does not depend on the cost of
+// its end, since the bits left are there anyway, but on the cost of continuing: so the end gets no more than it needs.
+// (Tried: the true frequency of ends, 0.70 with 2 bits left, 0.24 with 5, 0.02 with 10; windows of 32 bits then hold 3
+// % less.)
 uint32_t end_probability(int64_t bits_left) {
     return bits_left > arithmetic::kBitPrecision
                ? 1
                : (1u << (arithmetic::kBitPrecision - static_cast<unsigned>(bits_left))) + 1;
 }
 
-// Puts bytes with the first byte of the code that settles them.
+// Assigns each decoded byte to the first byte of the code that settles it.
 class KnownBytes {
   public:
     KnownBytes(Bytes code, DecodedBytes& to) : code_(code), to_(to), begin_(to.num_known.size()) {
@@ -74,8 +75,8 @@ size_t WindowCoder::encode_window(Bytes data, uint8_t* window) const {
         left = left_after;
     }
     encoder.encode_bit(true, end_probability(left));
-    const std::vector<uint8_t> message = encoder.finish();
-    std::fill(std::copy(message.begin(), message.end(), window), window + window_bytes(), uint8_t{0});
+    const std::vector<uint8_t> code = encoder.finish();
+    std::fill(std::copy(code.begin(), code.end(), window), window + window_bytes(), uint8_t{0});
     return size;
 }
 
@@ -108,7 +109,7 @@ Result<DecodedBytes> WindowCoder::decode(Bytes windows, size_t max_bytes) const 
         known.put(first, decoder);
         for (;;) {
             const int64_t left = bits_left(decoder.bits_used());
-            if (left < 1 || !decoder.ok()) return bad(" does not end: no text has it");
+            if (left < 1 || !decoder.ok()) return bad(" does not end; no text encodes to it");
             if (decoder.decode_bit(end_probability(left))) break;
             if (decoded.bytes.size() == max_bytes) return too_long(max_bytes);
             const uint8_t byte = reader.decode(decoder);
@@ -135,18 +136,18 @@ std::vector<uint8_t> encode_document(const context_mixer::ContextMixer& model, B
     return encoder.finish();
 }
 
-Result<DecodedBytes> decode_document(const context_mixer::ContextMixer& model, Bytes message, size_t max_bytes) {
+Result<DecodedBytes> decode_document(const context_mixer::ContextMixer& model, Bytes code, size_t max_bytes) {
     DecodedBytes decoded;
-    KnownBytes known(message, decoded);
-    arithmetic::RangeDecoder decoder(message);
+    KnownBytes known(code, decoded);
+    arithmetic::RangeDecoder decoder(code);
     context_mixer::FrozenReader reader(model);
     while (!decoder.decode_bit(kDocumentEnd)) {
-        if (!decoder.ok()) return malformed("the message does not end: it is cut off, or no document's");
+        if (!decoder.ok()) return malformed("the code does not end; it is cut off or damaged");
         if (decoded.bytes.size() == max_bytes) return too_long(max_bytes);
         const uint8_t byte = reader.decode(decoder);
         known.put(byte, decoder);
     }
-    if (!decoder.ok()) return malformed("the message does not end: it is cut off, or no document's");
+    if (!decoder.ok()) return malformed("the code does not end; it is cut off or damaged");
     return decoded;
 }
 

@@ -20,25 +20,6 @@ uint32_t num_extra(uint32_t bucket) {
     return (bucket + kBitsOfExtra - 1) / kBitsOfExtra;
 }
 
-// The last distances of matches, all different, the latest first.
-class RecentDistances {
-  public:
-    uint32_t operator[](size_t i) const { return distances_[i]; }
-    // Which it is; kNumRecent if it is none.
-    uint32_t find(uint32_t distance) const {
-        return static_cast<uint32_t>(std::ranges::find(distances_, distance) - distances_.begin());
-    }
-    void use(uint32_t distance) {
-        const size_t place = std::min<size_t>(find(distance), BucketAlphabet::kNumRecent - 1);
-        std::copy_backward(distances_.begin(), distances_.begin() + static_cast<std::ptrdiff_t>(place),
-                           distances_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
-        distances_[0] = distance;
-    }
-
-  private:
-    std::array<uint32_t, BucketAlphabet::kNumRecent> distances_ = {1, 2, 3, 4};
-};
-
 }  // namespace
 
 BucketAlphabet::BucketAlphabet(const Params& params)
@@ -81,7 +62,7 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
                           static_cast<uint32_t>(below >> k * kBitsOfExtra & ((1u << kBitsOfExtra) - 1)));
         }
     };
-    RecentDistances recent;
+    RepeatOffsets recent;
     for (size_t i = 0; i < tokens.size(); ++i) {
         const Token token = tokens[i];
         if (token.kind == TokenKind::kLiteral) {
@@ -95,7 +76,7 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
         } else {
             put(first_distance(), token.value);
         }
-        recent.use(token.value);
+        recent.use(place, token.value);
     }
     return ids;
 }
@@ -103,7 +84,7 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
 Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t> ids) const {
     Decoded decoded;
     decoded.byte_lengths.assign(ids.size(), 0);
-    RecentDistances recent;
+    RepeatOffsets recent;
     size_t i = 0;
     uint32_t id = 0;  // ids[i], loaded once: another thread may change it
     const auto bad = [&](const std::string& what) {
@@ -149,7 +130,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         if (distance > params_.window) return bad("ends a distance above the window");
         decoded.tokens.push(Token::match(static_cast<uint32_t>(distance), static_cast<uint32_t>(length)));
         decoded.byte_lengths[i] = static_cast<int64_t>(length);
-        recent.use(static_cast<uint32_t>(distance));
+        recent.use(recent.find(static_cast<uint32_t>(distance)), static_cast<uint32_t>(distance));
     }
     return decoded;
 }

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "fastcompress/lz77/params.h"
+#include "fastcompress/lz77/repeat_offsets.h"
 
 namespace fastcompress::lz77 {
 
-// The ids: bytes, buckets of lengths, recent distances, buckets of distances, extra bits.
+// The ids: bytes, buckets of lengths, repeat offsets, buckets of distances, extra bits.
 class BucketAlphabet {
   public:
     static constexpr uint32_t kNumBytes = 256;
-    static constexpr uint32_t kNumRecent = 4;
+    static constexpr uint32_t kNumRecent = kNumRepeatOffsets;
     static constexpr int kBitsOfExtra = 4;
 
     // Valid params.

@@ -21,6 +21,8 @@ class Gram {
     }
     // The same, for a size of at most 8, of a word that is read whole at the position.
     size_t hash_of_word(uint64_t word, int bits) const { return (word & mask_) * (seed_ | 1) >> (64 - bits); }
+    // The same of two such words, for a size of at most 8.
+    bool equal_words(uint64_t a, uint64_t b) const { return ((a ^ b) & mask_) == 0; }
     bool equal(const uint8_t* a, const uint8_t* b) const {
         return first_word(a) == first_word(b) && (size_ <= 8 || std::memcmp(a + 8, b + 8, size_ - 8) == 0);
     }

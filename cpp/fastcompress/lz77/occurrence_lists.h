@@ -3,10 +3,10 @@
 // A hash chain gives the same, but each step of it waits for the one before. Here the positions of a block, as long as
 // the window, are sorted by a hash of those bytes (a counting sort), so that the occurrences in the block stand side by
 // side, and a search reads them as fast as the machine can: those before the position in its own block, then those in
-// the block before. Blocks of at most 65,535 bytes have positions of two bytes, so that all of it stays in the
-// second-level cache.
+// the block before. For windows above 64 KiB and min_length above 8; window_parse.cc has the usual settings.
 //
-// Tried: one list for a block and the window before it, sorted anew for every block: sorting took twice as long.
+// Tried and dropped: one list for a block and the window before it, sorted anew for every block (sorting took twice as
+// long); blocks of 65,535 bytes and positions of two bytes for small windows (window_parse.cc is 1.4 times as fast).
 #pragma once
 
 #include <algorithm>
@@ -22,20 +22,15 @@
 
 namespace fastcompress::lz77 {
 
-// Position: of a byte in its block, and the number of them.
-template <class Position>
 class OccurrenceLists {
   public:
-    static constexpr size_t kMostOfTwoBytes = 0xffff;
-
-    OccurrenceLists(Bytes text, const Params& params, size_t block_bytes)
-        : text_(text), params_(params), gram_(params.min_length), block_bytes_(block_bytes) {
+    OccurrenceLists(Bytes text, const Params& params)
+        : text_(text),
+          params_(params),
+          gram_(params.min_length),
+          block_bytes_(
+              std::min(std::max<size_t>(kLeastBlockBytes, params.window - 1), std::max<size_t>(1, text.size()))) {
         sort(0);
-    }
-    // How long blocks are.
-    static size_t block_bytes(size_t text_bytes, uint32_t window) {
-        // The window may be longer than a block by one byte, as the usual one of 65,536 is.
-        return std::min(std::max<size_t>(kMostOfTwoBytes, window - 1), std::max<size_t>(1, text_bytes));
     }
 
     // The match at a position, not before the last one asked for.
@@ -48,10 +43,11 @@ class OccurrenceLists {
     }
 
   private:
+    static constexpr size_t kLeastBlockBytes = 0xffff;
     struct Block {
         size_t begin = 0;
-        std::vector<Position> order;        // by hash, ascending for each
-        std::vector<Position> bucket_ends;  // of each hash, in `order`
+        std::vector<uint32_t> order;        // by hash, ascending for each
+        std::vector<uint32_t> bucket_ends;  // of each hash, in `order`
     };
     struct Search {
         uint32_t num_left;
@@ -64,7 +60,7 @@ class OccurrenceLists {
     FASTCOMPRESS_INLINED Match search(size_t position) const;
     // Looks at a list backwards, from `p` to `first`; true if there may be better ones elsewhere.
     template <bool kByWords>
-    FASTCOMPRESS_INLINED bool scan(const Block& block, const Position* p, const Position* first, size_t position,
+    FASTCOMPRESS_INLINED bool scan(const Block& block, const uint32_t* p, const uint32_t* first, size_t position,
                                    uint32_t most, Search& search) const;
 
     FASTCOMPRESS_INLINED static bool improve(const uint8_t* source, const uint8_t* target, uint32_t length,
@@ -77,23 +73,22 @@ class OccurrenceLists {
     int bits_ = 0;
     Block here_;
     std::array<Block, 2> before_;   // the last one first
-    std::vector<Position> places_;  // of each position of the block here, in its order
-    std::vector<Position> hashes_;
+    std::vector<uint32_t> places_;  // of each position of the block here, in its order
+    std::vector<uint32_t> hashes_;
 };
 
-template <class Position>
 template <bool kByWords>
-FASTCOMPRESS_INLINED Match OccurrenceLists<Position>::search(size_t position) const {
+FASTCOMPRESS_INLINED Match OccurrenceLists::search(size_t position) const {
     const auto most = static_cast<uint32_t>(std::min<size_t>(params_.max_length, text_.size() - position));
     const size_t hash = hashes_[position - here_.begin];
     const auto begin_of = [&](const Block& block) { return hash > 0 ? block.bucket_ends[hash - 1] : 0; };
     Search search = {params_.depth, gram_.size() - 1};
-    const Position* const order = here_.order.data();
+    const uint32_t* const order = here_.order.data();
     bool goes_on =
         scan<kByWords>(here_, order + places_[position - here_.begin], order + begin_of(here_), position, most, search);
     for (size_t begin = here_.begin, k = 0; goes_on && begin > 0 && position - begin < params_.window; ++k) {
         const Block& block = before_[k];
-        const Position* const first = block.order.data();
+        const uint32_t* const first = block.order.data();
         goes_on =
             scan<kByWords>(block, first + block.bucket_ends[hash], first + begin_of(block), position, most, search);
         begin = block.begin;
@@ -102,10 +97,9 @@ FASTCOMPRESS_INLINED Match OccurrenceLists<Position>::search(size_t position) co
     return {std::min(search.best, most), static_cast<uint32_t>(position - search.source)};
 }
 
-template <class Position>
 template <bool kByWords>
-FASTCOMPRESS_INLINED bool OccurrenceLists<Position>::scan(const Block& block, const Position* p, const Position* first,
-                                                          size_t position, uint32_t most, Search& search) const {
+FASTCOMPRESS_INLINED bool OccurrenceLists::scan(const Block& block, const uint32_t* p, const uint32_t* first,
+                                                size_t position, uint32_t most, Search& search) const {
     const uint8_t* const data = text_.data() + block.begin;
     const uint8_t* const target = text_.data() + position;
     const size_t reach = position - block.begin;  // from the block's beginning
@@ -148,9 +142,8 @@ FASTCOMPRESS_INLINED bool OccurrenceLists<Position>::scan(const Block& block, co
 }
 
 // Whether a source whose first word agrees for `length` bytes is better than the best.
-template <class Position>
-FASTCOMPRESS_INLINED bool OccurrenceLists<Position>::improve(const uint8_t* source, const uint8_t* target,
-                                                             uint32_t length, uint32_t most, Search& search) {
+FASTCOMPRESS_INLINED bool OccurrenceLists::improve(const uint8_t* source, const uint8_t* target, uint32_t length,
+                                                   uint32_t most, Search& search) {
     if (length == 8) {
         // To beat the best it has to agree at the best one's end, too.
         if (search.best >= 8 && source[search.best] != target[search.best]) return false;
@@ -162,8 +155,7 @@ FASTCOMPRESS_INLINED bool OccurrenceLists<Position>::improve(const uint8_t* sour
 }
 
 // Makes the block from `begin` on the one here.
-template <class Position>
-void OccurrenceLists<Position>::sort(size_t begin) {
+inline void OccurrenceLists::sort(size_t begin) {
     std::swap(before_[0], before_[1]);
     std::swap(here_, before_[0]);
     here_.begin = begin;
@@ -174,10 +166,10 @@ void OccurrenceLists<Position>::sort(size_t begin) {
     here_.order.resize(count);
     places_.resize(count);
     const uint8_t* const data = text_.data() + begin;
-    Position* const ends = here_.bucket_ends.data();
+    uint32_t* const ends = here_.bucket_ends.data();
     hashes_.resize(count);
     const auto note = [&](size_t i, size_t hash) {
-        hashes_[i] = static_cast<Position>(hash);
+        hashes_[i] = static_cast<uint32_t>(hash);
         ++ends[hash];
     };
     size_t i = 0;
@@ -185,14 +177,14 @@ void OccurrenceLists<Position>::sort(size_t begin) {
     for (; i < std::min(count, num_words); ++i) note(i, gram_.hash_of_word(load_word(data + i), bits_));
     for (; i < count; ++i) note(i, gram_.hash(data + i, bits_));
     uint32_t sum = 0;
-    for (Position& bucket : here_.bucket_ends) {
+    for (uint32_t& bucket : here_.bucket_ends) {
         const uint32_t size = bucket;
-        bucket = static_cast<Position>(sum);  // where it begins, until it is filled
+        bucket = static_cast<uint32_t>(sum);  // where it begins, until it is filled
         sum += size;
     }
     for (i = 0; i < count; ++i) {
-        const Position place = ends[hashes_[i]]++;
-        here_.order[place] = static_cast<Position>(i);
+        const uint32_t place = ends[hashes_[i]]++;
+        here_.order[place] = static_cast<uint32_t>(i);
         places_[i] = place;
     }
 }

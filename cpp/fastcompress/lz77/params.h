@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "fastcompress/common/large_block_allocator.h"
 #include "fastcompress/common/status.h"
 
 namespace fastcompress::lz77 {
@@ -45,9 +46,19 @@ struct Token {
 
 // Tokens as columns, as Python and the models take them.
 struct TokenColumns {
-    std::vector<uint8_t> kinds;
-    std::vector<uint32_t> values;
-    std::vector<uint32_t> lengths;
+    template <class T>
+    using Column = std::vector<T, LargeBlockAllocator<T>>;
+
+    Column<uint8_t> kinds;
+    Column<uint32_t> values;
+    Column<uint32_t> lengths;
+
+    TokenColumns() = default;
+    // Copies columns of equal lengths.
+    TokenColumns(std::span<const uint8_t> some_kinds, std::span<const uint32_t> some_values,
+                 std::span<const uint32_t> some_lengths) {
+        append(some_kinds, some_values, some_lengths);
+    }
 
     size_t size() const { return kinds.size(); }
     Token operator[](size_t i) const { return {static_cast<TokenKind>(kinds[i]), values[i], lengths[i]}; }
@@ -60,6 +71,13 @@ struct TokenColumns {
         kinds.push_back(static_cast<uint8_t>(token.kind));
         values.push_back(token.value);
         lengths.push_back(token.length);
+    }
+    // Appends columns of equal lengths.
+    void append(std::span<const uint8_t> more_kinds, std::span<const uint32_t> more_values,
+                std::span<const uint32_t> more_lengths) {
+        kinds.insert(kinds.end(), more_kinds.begin(), more_kinds.end());
+        values.insert(values.end(), more_values.begin(), more_values.end());
+        lengths.insert(lengths.end(), more_lengths.begin(), more_lengths.end());
     }
 };
 

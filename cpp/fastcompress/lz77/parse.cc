@@ -2,40 +2,31 @@
 
 #include "fastcompress/lz77/exact_matcher.h"
 #include "fastcompress/lz77/occurrence_lists.h"
+#include "fastcompress/lz77/window_parse.h"
 
 namespace fastcompress::lz77 {
 namespace {
 
-template <class Position, class Emit>
-FASTCOMPRESS_INLINED void parse_by_lists_here(Bytes text, const Params& params, size_t block_bytes, const Emit& emit) {
-    OccurrenceLists<Position> lists(text, params, block_bytes);
+template <class Emit>
+FASTCOMPRESS_INLINED void parse_by_lists_here(Bytes text, const Params& params, const Emit& emit) {
+    OccurrenceLists lists(text, params);
     const auto find = [&](size_t position) FASTCOMPRESS_INLINED_LAMBDA { return lists.find(position); };
     parse_range(text, params, 0, text.size(), find, emit);
 }
 
 #if defined(FASTCOMPRESS_AVX2)
-template <class Position, class Emit>
-FASTCOMPRESS_AVX2 void parse_by_lists_with_bmi(Bytes text, const Params& params, size_t block_bytes, const Emit& emit) {
-    parse_by_lists_here<Position>(text, params, block_bytes, emit);
+template <class Emit>
+FASTCOMPRESS_AVX2 void parse_by_lists_with_bmi(Bytes text, const Params& params, const Emit& emit) {
+    parse_by_lists_here(text, params, emit);
 }
 #endif
-
-template <class Position, class Emit>
-void parse_by_lists_of(Bytes text, const Params& params, size_t block_bytes, const Emit& emit) {
-#if defined(FASTCOMPRESS_AVX2)
-    if (has_avx2()) return parse_by_lists_with_bmi<Position>(text, params, block_bytes, emit);
-#endif
-    parse_by_lists_here<Position>(text, params, block_bytes, emit);
-}
 
 template <class Emit>
 void parse_by_lists(Bytes text, const Params& params, const Emit& emit) {
-    const size_t block_bytes = OccurrenceLists<uint32_t>::block_bytes(text.size(), params.window);
-    if (block_bytes <= OccurrenceLists<uint16_t>::kMostOfTwoBytes) {
-        parse_by_lists_of<uint16_t>(text, params, block_bytes, emit);
-    } else {
-        parse_by_lists_of<uint32_t>(text, params, block_bytes, emit);
-    }
+#if defined(FASTCOMPRESS_AVX2)
+    if (has_avx2()) return parse_by_lists_with_bmi(text, params, emit);
+#endif
+    parse_by_lists_here(text, params, emit);
 }
 
 // With a window, in blocks of some windows, so that memory does not grow with the text; each as long as it takes for no
@@ -82,6 +73,8 @@ TokenColumns parse(Bytes text, const Params& params) {
     const auto emit = [&](const Token& token) { tokens.push(token); };
     if (params.depth == kUnlimited) {
         parse_exactly(text, params, emit);
+    } else if (is_window_parse(params)) {
+        parse_in_window(text, params, tokens);
     } else {
         parse_by_lists(text, params, emit);
     }

@@ -43,6 +43,7 @@ def generate(
     import json
 
     from fastcompress.evaluation.generate import generate as draw
+    from fastcompress.models.threads import choose_threads, limited_threads
     from fastcompress.training.checkpoint import load_run
 
     run = load_run(Path(run_directory), which="last" if which == "last" else "best", device=device)
@@ -50,10 +51,12 @@ def generate(
         run.model, run.codec, os.fsencode(prompt), max_tokens=max_tokens, temperature=temperature,
         top_k=top_k, top_p=top_p, seed=seed,
     )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps({"prompt": prompt, "text": "".join(pieces), "seed": seed, "step": run.step}))
-        return
-    click.echo(os.fsencode(prompt), nl=False)  # bytes: what the shell gave need not be UTF-8
-    for piece in pieces:
-        echo_text(piece)
-    echo_text("\n")
+    num_threads = choose_threads(1, run.model.context_length, run.model.config.width)
+    with limited_threads(num_threads):  # the pieces are drawn as they are taken
+        if as_json:
+            click.echo(json.dumps({"prompt": prompt, "text": "".join(pieces), "seed": seed, "step": run.step}))
+            return
+        click.echo(os.fsencode(prompt), nl=False)  # bytes: what the shell gave need not be UTF-8
+        for piece in pieces:
+            echo_text(piece)
+        echo_text("\n")

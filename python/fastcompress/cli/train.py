@@ -57,7 +57,9 @@ _HORIZONS = ("steps", "flops", "seconds")
 @click.option("--warmup", type=float, help="Fraction of the run.  [default: 0.02]")
 @click.option("--cooldown", type=float, help="Fraction of the run.  [default: 0.4]")
 @click.option("--eval-every", type=int, help="Steps between evaluations.  [default: 20 over the run]")
-@click.option("--eval-bytes", type=int, help="Validation bytes of these evaluations.  [default: 262144]")
+@click.option(
+    "--eval-bytes", type=int, help="Validation bytes of these evaluations; --seconds may cut them.  [default: 262144]"
+)
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16", "float16"]))
 @click.option("--compile", type=click.Choice(["auto", "on", "off"]), help="torch.compile; auto: on CUDA.")
 @click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: auto]")
@@ -84,6 +86,8 @@ def train(
     """
     directory = Path(run_dir)
     given = {name: value for name, value in settings.items() if value is not None}
+    if resume:
+        _need_run(directory)
     if resume and not (corpus or shards):
         data = RunData.load(directory)
     else:
@@ -108,8 +112,7 @@ def train(
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists():
-            command = shlex.join(["fastcompress", "train", "--run-dir", run_dir, "--resume"])
-            click.echo(f"stopped; go on with: {command}", err=True)
+            click.echo(f"stopped; go on with: {_resume_command(directory)}", err=True)
         raise
     if resume and not result.new_steps:
         click.echo(f"{directory}: done already, with {count(result.steps, 'step')}; no step was made", err=True)
@@ -144,6 +147,19 @@ def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPT
     return codec, GPTConfig.from_json(model), TrainConfig.from_json(train)
 
 
+def _resume_command(directory: Path) -> str:
+    return shlex.join(["fastcompress", "train", "--run-dir", str(directory), "--resume"])
+
+
+def _need_run(directory: Path) -> None:
+    """Say what to type if there is nothing to resume."""
+    from fastcompress.errors import DataError
+
+    if not (directory / "config.json").exists():
+        command = shlex.join(["fastcompress", "train", "--run-dir", str(directory), "--corpus"])
+        raise DataError(f"{directory}: holds no run to resume; start one with: {command} FILE --steps 1000")
+
+
 def _refuse_existing_run(directory: Path) -> None:
     """Before the text is read: the trainer would refuse only after."""
     from fastcompress.errors import OutputError
@@ -168,30 +184,45 @@ def _train(
     directory: Path,
     resume: bool,
 ) -> TrainResult:
+    from fastcompress.errors import OutputError
     from fastcompress.training.loop import train as train_model
+
+    has_begun = False
+
+    def begin() -> None:
+        nonlocal has_begun
+        has_begun = True
+        if not resume:
+            data.save(directory)
 
     def show(record: dict[str, Any]) -> None:
         if record["event"] == "eval" and not sys.stderr.isatty():
             click.echo(
                 f"step {record['step']}: {record['validation_bits_per_byte']:.4f} bits per byte on "
-                f"validation, {record['flops']:.3g} FLOPs, {record['seconds']:.0f} s",
+                f"validation ({count(record['validation_bytes'], 'byte')}), {record['flops']:.3g} FLOPs, "
+                f"{record['seconds']:.0f} s",
                 err=True,
             )
 
     tokens = data.train_tokens(codec)
     validation = data.documents("validation", codec)
-    return train_model(
-        model_config,
-        codec,
-        tokens,
-        validation,
-        config,
-        directory,
-        resume=resume,
-        on_ready=None if resume else lambda: data.save(directory),
-        on_metrics=show,
-        progress=True,
-    )
+    try:
+        return train_model(
+            model_config,
+            codec,
+            tokens,
+            validation,
+            config,
+            directory,
+            resume=resume,
+            on_ready=begin,
+            on_metrics=show,
+            progress=True,
+        )
+    except OutputError as error:  # a full disk, say: the last checkpoint is whole
+        raise OutputError(
+            f"{error}; then go on with: {_resume_command(directory)}" if has_begun else str(error)
+        ) from error
 
 
 def _show(result: TrainResult, directory: Path, codec: Codec, as_json: bool) -> None:

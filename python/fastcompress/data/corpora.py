@@ -68,9 +68,13 @@ class Corpus:
     num_undeclared: int = 0
     is_single: bool = False
 
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name} {len(getattr(self, name)):,} ({self.num_bytes(name):,} bytes)" for name in SPLITS)
+        return f"<Corpus {self.name!r}: documents in {splits}>"
+
     @cached_property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits: SHA-256 over the contents of the splits in order, ids and names left out."""
+        """The SHA-256 of the contents of the splits in order, without ids and names, as 64 hexadecimal digits."""
         digest = hashlib.sha256(b"fastcompress corpus, version 1\n")
         for documents in (self.train, self.validation, self.test):
             digest.update(len(documents).to_bytes(8, "little"))
@@ -80,7 +84,7 @@ class Corpus:
         return digest.hexdigest()
 
     def split(self, name: str) -> tuple[Document, ...]:
-        """Documents of the split "train", "validation" or "test". DataError when it is empty: says why."""
+        """Return the documents of the split "train", "validation" or "test". Raises DataError, saying why, if empty."""
         if name not in SPLITS:
             raise ConfigError(f"split {name!r} is not one of {', '.join(SPLITS)}")
         documents: tuple[Document, ...] = getattr(self, name)
@@ -90,11 +94,11 @@ class Corpus:
         return documents
 
     def contents(self, name: str) -> list[bytes]:
-        """The bytes of the documents of a split, as codecs and evaluation take them; errors as in `split`."""
+        """Return the bytes of a split's documents, as codecs and evaluation take them. Raises as `split` does."""
         return [document.data for document in self.split(name)]
 
     def num_bytes(self, name: str) -> int:
-        """Bytes of a split, 0 when it is empty."""
+        """Return the number of bytes in a split, 0 if it is empty."""
         if name not in SPLITS:
             raise ConfigError(f"split {name!r} is not one of {', '.join(SPLITS)}")
         return sum(len(document.data) for document in getattr(self, name))
@@ -111,10 +115,10 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
             the last document cut at a character border.
 
     The corpora named python-* differ between releases of Python; the fingerprint tells.
-    Raises DataError naming the path and the remedy: nothing there, not readable, no text, a bad line.
+    Raises DataError, with the path and the remedy, if it does not exist, cannot be read, has no text or a bad line.
     """
     if max_bytes is not None and max_bytes < 1:
-        raise ConfigError(f"max_bytes is {max_bytes}, must be at least 1")
+        raise ConfigError(f"max_bytes is {max_bytes}; it must be at least 1")
     spec = os.fspath(spec)
     if spec in NAMED_CORPORA:
         return split_documents(spec, take_bytes(NAMED_CORPORA[spec](), max_bytes))
@@ -127,7 +131,7 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
 
 
 def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
-    """Divide `documents` by the rules in this module's head. DataError when there is nothing to divide."""
+    """Divide `documents` by the rules at the head of this module. Raises DataError if there are none."""
     return _make_corpus(name, ((None, document) for document in documents))
 
 

@@ -27,7 +27,7 @@ class TokenLoader:
     """Serves windows of `context_length` tokens and their successors.
 
     Attributes:
-        num_windows: windows an epoch, W.
+        num_windows: Windows per epoch, W.
         context_length, batch_size, seed, rank, world_size: as given; batch_size counts all ranks' rows.
     """
 
@@ -41,18 +41,18 @@ class TokenLoader:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """DataError: the dataset is smaller than one window. ConfigError: a setting is out of range."""
+        """Raises DataError if the dataset is smaller than one window, ConfigError if a setting is out of range."""
         for name, value in (
             ("context_length", context_length),
             ("batch_size", batch_size),
             ("world_size", world_size),
         ):
             if value < 1:
-                raise ConfigError(f"{name} is {value}, must be at least 1")
+                raise ConfigError(f"{name} is {value}; it must be at least 1")
         if seed < 0:
-            raise ConfigError(f"seed is {seed}, must not be negative")
+            raise ConfigError(f"seed is {seed}; it must not be negative")
         if not 0 <= rank < world_size:
-            raise ConfigError(f"rank is {rank}, must be in [0, {world_size}) for world_size {world_size}")
+            raise ConfigError(f"rank is {rank}; it must be in [0, {world_size}) for world_size {world_size}")
         if batch_size % world_size:
             raise ConfigError(
                 f"batch_size {batch_size} does not divide among {world_size} ranks; use a multiple of {world_size}"
@@ -71,8 +71,15 @@ class TokenLoader:
         self.num_windows = dataset.num_tokens // context_length
         self._plans: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
 
+    def __repr__(self) -> str:
+        ranks = f", rank={self.rank}, world_size={self.world_size}" if self.world_size > 1 else ""
+        return (
+            f"<TokenLoader context_length={self.context_length}, batch_size={self.batch_size}, seed={self.seed}{ranks}"
+            f": {self.num_windows:,} windows per epoch of {self.dataset!r}>"
+        )
+
     def batch(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Inputs and targets of this rank at `step`, both int64[batch_size / world_size, context_length].
+        """Return the inputs and targets of this rank at `step`, both int64[batch_size / world_size, context_length].
 
         targets[i, t] is the token after inputs[i, t]; inputs[i, t + 1] equals targets[i, t].
         Cost: reading the rows; at an epoch's first batch also its permutation, O(W log W).

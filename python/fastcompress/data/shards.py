@@ -275,10 +275,10 @@ class TokenDataset:
     """A stream of token ids cut into documents, each closed by the end-of-document id `vocab_size`.
 
     Attributes:
-        codec_fingerprint: of the codec that made the ids.
-        vocab_size: ids of the codec; the end-of-document id, equal to it, is not counted.
-        num_tokens: ids in the stream, end-of-document ids included.
-        num_documents, num_bytes: documents, and their raw bytes before encoding.
+        codec_fingerprint: The fingerprint of the codec that made the ids.
+        vocab_size: The number of ids of the codec; the end-of-document id, equal to it, is not counted.
+        num_tokens: The number of ids in the stream, end-of-document ids included.
+        num_documents, num_bytes: The number of documents, and of their bytes before encoding.
 
     Reading is thread-safe. A dataset opened from files maps them and holds no copy; it pickles as its path.
     """
@@ -304,6 +304,13 @@ class TokenDataset:
         self.num_bytes = num_bytes
         self.num_tokens = self._begins[-1]
         self.num_documents = sum(len(offsets) - 1 for _, offsets in segments)
+
+    def __repr__(self) -> str:
+        where = f"split {self._source[1]!r} of {str(self._source[0])!r}" if self._source is not None else "in memory"
+        return (
+            f"<TokenDataset {where}: {self.num_documents:,} documents, {self.num_bytes:,} bytes, "
+            f"{self.num_tokens:,} tokens of a codec with {self.vocab_size:,} ids>"
+        )
 
     @classmethod
     def open(cls, directory: Path, split: str, *, codec: Codec | None = None, verify: bool = True) -> TokenDataset:
@@ -371,7 +378,7 @@ class TokenDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits: SHA-256 over the checksums of the shards' payloads, so of tokens and borders.
+        """The SHA-256 of the checksums of the shards' payloads, so of tokens and borders, as 64 hexadecimal digits.
 
         At once for shards; one pass for a dataset in memory, which counts as one shard. The same tokens cut
         into other shards have another fingerprint.
@@ -383,9 +390,9 @@ class TokenDataset:
         return digest.hexdigest()
 
     def read(self, begin: int, end: int) -> npt.NDArray[np.uint32]:
-        """Ids at positions [begin, end) of the stream, uint32[end - begin], copied.
+        """Return a copy of the ids at positions [begin, end) of the stream, uint32[end - begin].
 
-        Shards follow one another without a gap. DataError when the range leaves [0, num_tokens] or an
+        Shards follow one another without a gap. Raises DataError if the range leaves [0, num_tokens], or if an
         unverified file holds an id above the end-of-document id.
         """
         if not 0 <= begin <= end <= self.num_tokens:
@@ -408,12 +415,12 @@ class TokenDataset:
         return tokens
 
     def documents(self) -> Iterator[npt.NDArray[np.uint32]]:
-        """The ids of each document in order, without its end-of-document id."""
+        """Yield the ids of each document in order, without its end-of-document id."""
         for begin, end in self.document_ranges():
             yield self.read(begin, end)
 
     def document_ranges(self) -> Iterator[tuple[int, int]]:
-        """Where each document's ids are, [begin, end) in the stream, without its end-of-document id."""
+        """Yield the range [begin, end) of each document's ids in the stream, without its end-of-document id."""
         for (_, offsets), first in zip(self._segments, self._begins, strict=False):
             for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
                 yield first + begin, first + end - 1

@@ -43,6 +43,10 @@ class Document:
     data: bytes
     whole_sha256: bytes | None = None
 
+    def __repr__(self) -> str:
+        begin = repr(self.data[:40]) + ("..." if len(self.data) > 40 else "")
+        return f"<Document {self.id!r}: {len(self.data):,} bytes, {begin}>"
+
 
 def python_docs() -> Iterator[Document]:
     """The prose of CPython's built-in help (`help("topics")`) in parts of about 1,500 bytes, 0.3 MB in all.

@@ -3,7 +3,7 @@
 Convention (printed beside every number that rests on it):
   * 2 per multiply-add of every matrix product; element-wise work, norms, softmax and embedding look-ups count
     0;
-  * attention is charged at the full window, 4 * heads * head_dim * window a token and layer forward: no
+  * attention is charged at the full window, 4 * heads * head_dim * window per token and layer forward: no
     causal discount;
   * every head counts, a tied one too; training = 3 * forward (each product has two products of its size
     behind it in the backward pass).
@@ -27,7 +27,7 @@ TRAINING_PER_FORWARD = 3
 
 @dataclass(frozen=True)
 class Flops:
-    """Operations a token: the whole forward pass, a training step, and the forward pass by module name."""
+    """Operations per token: the whole forward pass, a training step, and the forward pass by module name."""
 
     forward_per_token: int
     training_per_token: int
@@ -35,7 +35,7 @@ class Flops:
 
 
 def count_flops(model: nn.Module) -> Flops:
-    """FLOPs a token of a model whose modules each run once a token.
+    """Count the FLOPs per token of a model whose modules each run once per token.
 
     Linear layers count ``2 * in * out``; a module that multiplies activations with activations adds what its
     ``activation_flops_per_token()`` returns. O(modules), no forward pass.

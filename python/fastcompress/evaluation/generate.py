@@ -33,7 +33,7 @@ def generate(
     top_p: float | None = None,
     seed: int = 0,
 ) -> Iterator[str]:
-    """Continue ``prompt``: yields the new text in pieces, until the end of document or ``max_tokens``.
+    """Continue ``prompt``: yield the new text in pieces, until the end of document or ``max_tokens``.
 
     Args:
         model: Trained with ``codec``; its mode is left as found.
@@ -54,13 +54,13 @@ def generate(
         MismatchError: The model's vocabulary is not the codec's.
     """
     if max_tokens < 0:
-        raise ConfigError(f"max_tokens must be at least 0, not {max_tokens}")
+        raise ConfigError(f"max_tokens is {max_tokens}; it must be at least 0")
     if not temperature >= 0.0:
-        raise ConfigError(f"temperature must be 0 (greedy) or more, not {temperature}")
+        raise ConfigError(f"temperature is {temperature}; it must be 0 (greedy) or more")
     if top_k is not None and top_k < 1:
-        raise ConfigError(f"top_k must be at least 1, not {top_k}: leave it out to draw among all tokens")
+        raise ConfigError(f"top_k is {top_k}; it must be at least 1, or None to draw among all tokens")
     if top_p is not None and not 0.0 < top_p <= 1.0:
-        raise ConfigError(f"top_p must be in (0, 1], not {top_p}")
+        raise ConfigError(f"top_p is {top_p}; it must be in (0, 1]")
     if model.vocab_size != codec.vocab_size + 1:
         raise MismatchError(
             f"the model has {model.vocab_size} symbols, not the {codec.vocab_size + 1} of codec {codec.name} "
@@ -71,14 +71,14 @@ def generate(
 
 
 class Sampler:
-    """Draws token ids with its own random generator, on the CPU so that all devices draw alike."""
+    """A source of token ids with its own random generator, on the CPU so that all devices draw alike."""
 
     def __init__(self, *, temperature: float, top_k: int | None, top_p: float | None, seed: int) -> None:
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.random = torch.Generator().manual_seed(seed)
 
     def draw(self, logits: Tensor) -> int:
-        """One id from ``logits float[V]``; equal logits rank by id, lowest first."""
+        """Draw one id from ``logits float[V]``; equal logits rank by id, lowest first."""
         scores, ids = logits.float().cpu().sort(descending=True, stable=True)  # float32[V], int64[V]
         if self.temperature == 0.0:
             return int(ids[0])

@@ -25,7 +25,7 @@ RMS_EPSILON = 1e-6
 
 
 class LanguageModel(nn.Module):
-    """What evaluation, generation and training need of a model: causal next-token logits.
+    """The interface that evaluation, generation and training need: causal next-token logits.
 
     ``forward(tokens: int64[B, T]) -> logits float[B, T, vocab_size]`` for ``1 <= T <= context_length``; the
     logits at position t may depend on tokens 0 .. t only. The vocabulary includes the end-of-document id.

@@ -28,6 +28,7 @@ from fastcompress.models.blocks import (
     SwiGLU,
     make_norm,
 )
+from fastcompress.models.settings import settings_from_json
 
 PositionKind = Literal["learned", "rope"]
 InitKind = Literal["gpt2", "zero_output"]
@@ -51,10 +52,10 @@ class GPTConfig:
     Attributes:
         vocab_size: Token ids, the end-of-document id included (``codec.vocab_size + 1``).
         context_length: Most positions in one forward pass.
-        num_layers, num_heads, width: Blocks, attention heads a block, size of the residual stream.
+        num_layers, num_heads, width: Blocks, attention heads per block, size of the residual stream.
         positions: ``"learned"`` table added to the embedding, or ``"rope"``.
         norm, mlp: Kinds of norm and MLP (``models/blocks.py``).
-        qk_norm: Normalise queries and keys a head.
+        qk_norm: Normalize queries and keys in each head.
         bias: Biases in linear layers and LayerNorm (the head never has one).
         tied_head: The output projection is the embedding table.
         dropout: On embedding, attention weights and both residual branches.
@@ -117,19 +118,15 @@ class GPTConfig:
         return cls.from_json({"vocab_size": vocab_size, **overrides})
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as plain values; ``from_json`` gives the same configuration back."""
+        """Return the fields as plain values; ``from_json`` restores the configuration from them."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> GPTConfig:
-        """Build from ``to_json``'s form; a name that is no field raises ``ConfigError``."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(fields) - known)
-        if unknown:
-            raise ConfigError(f"unknown model setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or without ``vocab_size``."""
         if "vocab_size" not in fields:
             raise ConfigError("the model configuration lacks vocab_size")
-        return cls(**fields)
+        return settings_from_json(cls, fields, "model")
 
 
 class GPT(LanguageModel):
@@ -187,7 +184,11 @@ class GPT(LanguageModel):
         return logits
 
     def num_parameters(self, *, embedding: bool = True) -> int:
-        """Parameters, a tied head counted once; without the embedding tables (and a head tied to one) if asked."""
+        """Count the parameters, a tied head once.
+
+        Args:
+            embedding: Count the embedding tables (and a head tied to one), too.
+        """
         tables = {id(m.weight) for m in self.modules() if isinstance(m, nn.Embedding)}
         return sum(p.numel() for p in self.parameters() if embedding or id(p) not in tables)
 

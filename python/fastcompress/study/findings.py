@@ -81,7 +81,7 @@ def headline(arms: Sequence[Arm]) -> str:
 
 
 def cautions(arms: Sequence[Arm]) -> list[str]:
-    """What makes the headline less certain than it sounds, as sentences, not escaped; ``arms`` as there."""
+    """List what makes the headline less certain than it sounds, as sentences, not escaped; ``arms`` as there."""
     found = []
     scored = [arm for arm in arms if bits(arm) < math.inf]
     if len(scored) < len(arms):

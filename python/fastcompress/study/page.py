@@ -175,7 +175,7 @@ def _two_lines(first: str, second: str) -> str:
 
 
 def _sample(arm: Arm, style: int) -> str:
-    """What one model wrote, with its notes. A sample that starts with its prompt shows the prompt once."""
+    """Show what one model wrote, with its notes. A sample that starts with its prompt shows the prompt once."""
     prompt, evaluation, label = arm["prompt"], arm["evaluation"], escape(arm["label"])
     continuation = arm["sample"].removeprefix(prompt)
     score = f"{bits(arm):,.3f} bits per byte" if bits(arm) < math.inf else "diverged"

@@ -198,7 +198,7 @@ def _describe_training(result: TrainResult, tokens: TokenDataset) -> dict[str, A
 
 
 def _describe_curve(training: TrainConfig, model: GPTConfig, held_out: list[bytes]) -> dict[str, Any]:
-    """How the curve, and the choice of the best checkpoint, were measured: quicker than the final figure."""
+    """Describe how the curve and the best checkpoint were measured: quicker than the final figure."""
     sample = first_documents(held_out, training.eval_bytes)
     device = choose_device(training.device)
     return {

@@ -36,7 +36,7 @@ class BatchFeed:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def batch(self, step: int) -> Batch:
-        """The batch of ``step``; whatever the loader raises is raised here."""
+        """Return the batch of ``step``. Errors of the loader are raised here."""
         if self._ahead is None or self._ahead[0] != step:
             self._ahead = (step, self._thread.submit(self._read, step))
         inputs, targets = self._ahead[1].result()  # int64[B, T] each
@@ -51,5 +51,5 @@ class BatchFeed:
 
 
 def first_documents(documents: Sequence[bytes], max_bytes: int | None) -> list[bytes]:
-    """The first documents up to ``max_bytes`` in all, by the rule of ``take_bytes``: the last one may be cut."""
+    """Return the first documents, up to ``max_bytes`` in all; the last one may be cut, as ``take_bytes`` does."""
     return [document.data for document in take_bytes((Document("", data) for data in documents), max_bytes)]

@@ -16,6 +16,8 @@ Writing is all or nothing: a temporary file beside the target, on disk before it
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +27,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from fastcompress._files import replacing
+from fastcompress._files import remedy_for, replacing
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.allocation import memory_errors
@@ -43,10 +45,14 @@ MODEL, OPTIMIZER, RANDOM = "model/", "optimizer/", "random/"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file's content, on the CPU."""
+    """The content of a checkpoint file, on the CPU."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
+
+    def __repr__(self) -> str:
+        step = self.state.get("progress", {}).get("step")
+        return f"<Checkpoint of step {step}: {len(self.tensors)} tensors>"
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,17 @@ class Run:
     seconds: float
     validation_bits_per_byte: float | None
 
+    def __repr__(self) -> str:
+        score = self.validation_bits_per_byte
+        scored = f", {score:.4f} bits per byte on validation" if score is not None else ""
+        return (
+            f"<Run at step {self.step:,}: GPT of {self.model.num_parameters():,} parameters, codec {self.codec.name}, "
+            f"{self.seconds:.0f} s, {self.flops:.3g} FLOPs{scored}>"
+        )
+
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Write all or nothing; ``OutputError`` when the file cannot be written (an older one then stays)."""
+    """Write a checkpoint, all or nothing. Raises OutputError if it cannot be written; an older one then stays."""
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -73,20 +87,31 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, An
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
         with replacing(path) as temporary:
-            save_file(whole, temporary, metadata)
+            _save(whole, temporary, metadata)
             with temporary.open("r+b") as file:
                 checksum.fill_in(file, _head_bytes(temporary))
     except (OutputError, SafetensorError) as error:
-        raise OutputError(
-            f"{path}: the checkpoint cannot be written ({error.__cause__ or error}); free space, or choose another "
-            "run directory"
-        ) from error
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else None
+        reason = cause.strerror if cause is not None and cause.strerror else error
+        remedy = remedy_for(cause) if cause is not None else "choose another run directory"
+        raise OutputError(f"{path}: the checkpoint cannot be written ({reason}); {remedy}") from error
+
+
+def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+    """Write a safetensors file. Raises OSError, as Python itself does, where safetensors reports the system's error."""
+    try:
+        save_file(tensors, path, metadata)
+    except SafetensorError as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read and check. ``DataError``: no such file; ``FormatError``: truncated, foreign, another version."""
+    """Read and check a checkpoint. Raises DataError if it is missing, FormatError if it is not a valid one."""
     if not path.is_file():
-        raise DataError(f"{path}: there is no such checkpoint: train first, or name another run directory")
+        raise DataError(f"{path}: there is no such checkpoint; train first, or name another run directory")
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             metadata = file.metadata() or {}
@@ -95,49 +120,47 @@ def read_checkpoint(path: Path) -> Checkpoint:
             checksum.verify(path, _head_bytes(path), metadata, ("format", "version", "state"))
             if metadata.get("version") != str(VERSION):
                 raise FormatError(
-                    f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}: "
+                    f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}; "
                     "use the release that wrote it, or train again"
                 )
             state = json.loads(metadata["state"])
             if not all(isinstance(state.get(part), dict) for part in STATE_PARTS):
-                raise FormatError(
-                    f"{path}: its state lacks one of {', '.join(STATE_PARTS)}: it is damaged, train again"
-                )
+                raise FormatError(f"{path}: its state lacks one of {', '.join(STATE_PARTS)}; train again")
             return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, AttributeError, json.JSONDecodeError) as error:
-        raise FormatError(f"{path}: truncated or damaged ({error}): restore it, or train again") from error
+        raise FormatError(f"{path}: truncated or damaged ({error}); restore it, or train again") from error
 
 
 def _head_bytes(path: Path) -> int:
-    """The bytes of a safetensors file before its tensors: a length of 8 bytes, and so many bytes of JSON."""
+    """Return the size of a safetensors file before its tensors: a length of 8 bytes, and that many bytes of JSON."""
     with path.open("rb") as file:
         return 8 + int.from_bytes(file.read(8), "little")
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter once, by checkpoint name."""
+    """Return every parameter once, by its name in a checkpoint."""
     return {MODEL + name: parameter for name, parameter in model.named_parameters()}
 
 
 @torch.no_grad()
 def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
-    """Copy the weights into ``model``; ``FormatError`` when names or shapes are not its own."""
+    """Copy the weights into ``model``. Raises FormatError if their names or shapes are not those of the model."""
     check_shapes(model, checkpoint, path)
     for name, parameter in model_tensors(model).items():
         parameter.copy_(checkpoint.tensors[name])
 
 
 def check_shapes(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
-    """``FormatError`` naming a tensor that ``model`` or the checkpoint lacks, or that differs in shape."""
+    """Raise FormatError if ``model`` or the checkpoint lacks a tensor of the other, or one differs in shape."""
     wanted = {(name, tuple(tensor.shape)) for name, tensor in model_tensors(model).items()}
     stored = {(name, tuple(t.shape)) for name, t in checkpoint.tensors.items() if name.startswith(MODEL)}
     if wanted != stored:
         odd = min(wanted ^ stored)[0]
-        raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes: it is damaged")
+        raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes; it is damaged")
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state of every parameter, by parameter name, so that group order does not matter."""
+    """Return the optimizer's state by parameter name, so that the order of groups does not matter."""
     return {
         f"{OPTIMIZER}{name}/{key}": value
         for name, parameter in model.named_parameters()
@@ -148,7 +171,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def load_optimizer_tensors(
     model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint, path: Path
 ) -> None:
-    """Restore what ``optimizer_tensors`` took; ``FormatError`` when a tensor belongs to no parameter or is lacking."""
+    """Restore what ``optimizer_tensors`` returned. Raises FormatError if a tensor is missing or fits no parameter."""
     named = dict(model.named_parameters())
     loaded: dict[Tensor, dict[str, Tensor]] = {}
     for name, tensor in checkpoint.tensors.items():
@@ -157,10 +180,10 @@ def load_optimizer_tensors(
         parameter_name, _, key = name[len(OPTIMIZER) :].rpartition("/")
         parameter = named.get(parameter_name)
         if parameter is None or (tensor.dim() and tensor.shape != parameter.shape):
-            raise FormatError(f"{path}: tensor {name} does not fit the model the file describes: it is damaged")
+            raise FormatError(f"{path}: tensor {name} does not fit the model the file describes; it is damaged")
         loaded.setdefault(parameter, {})[key] = tensor
     if loaded and len(loaded) != len(named):
-        raise FormatError(f"{path}: lacks optimizer state of some parameters: it is damaged")
+        raise FormatError(f"{path}: lacks optimizer state of some parameters; it is damaged")
     # Through load_state_dict, which puts each tensor on the device and in the type this optimizer wants.
     form = optimizer.state_dict()
     ids = [index for group in form["param_groups"] for index in group["params"]]
@@ -170,7 +193,7 @@ def load_optimizer_tensors(
 
 
 def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """States of torch's generators that dropout on ``device`` draws from."""
+    """Return the states of the generators that dropout on ``device`` draws from."""
     states = {RANDOM + "cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states[RANDOM + "cuda"] = torch.cuda.get_rng_state(device)
@@ -180,7 +203,7 @@ def random_tensors(device: torch.device) -> dict[str, Tensor]:
 
 
 def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
-    """Restore what ``random_tensors`` took; a device the checkpoint does not know keeps its state."""
+    """Restore what ``random_tensors`` returned; a generator that is not in the checkpoint keeps its state."""
     states = checkpoint.tensors
     if RANDOM + "cpu" in states:
         torch.set_rng_state(states[RANDOM + "cpu"])
@@ -191,18 +214,23 @@ def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
 
 
 def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:
-    """``MismatchError`` when the checkpoint was trained on another codec's tokens."""
+    """Raise MismatchError if the checkpoint was trained with another codec."""
     stored = checkpoint.state["codec"]
     if stored["fingerprint"] != codec.fingerprint:
         raise MismatchError(
             f"{path}: was trained with codec {stored['name']} ({stored['fingerprint'][:8]}), not "
-            f"{codec.name} ({codec.fingerprint[:8]}): use that codec, or another run directory"
+            f"{codec.name} ({codec.fingerprint[:8]}); use that codec, or another run directory"
         )
 
 
 @memory_errors()
 def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", device: str = "cpu") -> Run:
-    """A run's model (in eval mode, on ``device``), codec and settings.
+    """Load a run's model (in eval mode, on ``device``), codec and settings.
+
+    Args:
+        run_directory: The directory that ``train`` wrote.
+        which: "best" by validation, or "last".
+        device: "auto", or the name of a torch device.
 
     Raises:
         DataError: There is no such checkpoint or codec.
@@ -222,20 +250,20 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
         step, flops, seconds = progress["step"], progress["flops"], progress["seconds"]
         score = progress["validation_bits_per_byte"]
     except (KeyError, TypeError, ConfigError) as error:
-        raise FormatError(f"{path}: its settings are damaged ({error}): restore it, or train again") from error
+        raise FormatError(f"{path}: its settings are damaged ({error}); restore it, or train again") from error
     model = _model_of(model_config, checkpoint, path).to(choose_device(device)).eval()
     return Run(model, codec, config, step, flops, seconds, score)
 
 
 def _model_of(config: GPTConfig, checkpoint: Checkpoint, path: Path) -> GPT:
-    """The model with the checkpoint's weights; no memory is taken for a configuration that does not fit them."""
+    """Make the model with the checkpoint's weights; allocates nothing for a configuration that does not fit them."""
     if config.num_layers > len(checkpoint.tensors):
-        raise FormatError(f"{path}: lacks tensors of the {config.num_layers} layers it describes: it is damaged")
+        raise FormatError(f"{path}: lacks tensors of the {config.num_layers} layers it describes; it is damaged")
     try:
         with torch.device("meta"):  # shapes without storage
             shapes_only = GPT(config)
     except RuntimeError as error:
-        raise FormatError(f"{path}: describes an impossible model ({error}): it is damaged") from error
+        raise FormatError(f"{path}: describes an impossible model ({error}); it is damaged") from error
     check_shapes(shapes_only, checkpoint, path)
     with torch.random.fork_rng(devices=[]):  # weights are drawn, then overwritten: the caller sees no draw
         model = GPT(config)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from fastcompress.errors import ConfigError
+from fastcompress.models.settings import settings_from_json
 
 ScheduleKind = Literal["warmup_stable_decay", "cosine"]
 PrecisionChoice = Literal["auto", "float32", "bfloat16", "float16"]
@@ -28,23 +29,24 @@ _HORIZONS = ("steps", "flops", "seconds")
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train. Raises ``ConfigError`` on a setting that cannot work.
+    """Settings of a training run. Raises ConfigError for a setting that cannot work.
 
     Attributes:
         steps, flops, seconds: The horizon; exactly one is set. FLOPs: as many whole steps as fit the budget
             (``evaluation/flops.py`` says how they are counted). Seconds: wall time from the first step, with
-            evaluations and checkpoints, without loading, self-check and compilation; it can end late by one
-            step. Evaluations get a quarter of it at most, apart from the first and the last one. Such a run is
-            not reproducible to the bit.
-        batch_size: Sequences a step, each of the model's context length.
+            evaluations and checkpoints, without loading, self-check and compilation; it can end late by half a
+            step, and makes at least one. Evaluations get a quarter of it at most, apart from the first and the last
+            one, and each of them a tenth: if this machine is too slow to score ``eval_bytes`` in that, it scores
+            fewer. Such a run is not reproducible to the bit.
+        batch_size: Sequences per step, each of the model's context length.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
             memory and changes rounding only. Default: all.
-        learning_rate: Peak.
+        learning_rate: Peak learning rate.
         schedule: ``"warmup_stable_decay"`` or ``"cosine"``, after a linear warm-up.
         warmup, cooldown: Fractions of the horizon; ``cooldown`` is the linear end of warmup_stable_decay.
         final_learning_rate: Fraction of the peak at the end.
-        beta1, beta2, epsilon: AdamW's.
-        weight_decay: Decoupled, on matrices only.
+        beta1, beta2, epsilon: Parameters of AdamW.
+        weight_decay: Decoupled weight decay, of matrices only.
         clip_norm: Gradients with a larger norm are scaled down to it; None: never.
         precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
             on older ones, float32 elsewhere.
@@ -52,8 +54,8 @@ class TrainConfig:
         device: ``"auto"`` (cuda, mps, cpu: the first there is) or any torch device name.
         eval_every: Steps between evaluations; default: ``num_evals`` evenly over the horizon. Step 0 and the
             last step are always evaluated. ``last.safetensors`` is written at each, too.
-        eval_bytes: Most validation bytes of these evaluations: the first documents, the last of them cut.
-            None: all.
+        eval_bytes: Largest number of validation bytes in each of these evaluations, which read the first documents
+            and cut the last one. None for all.
         eval_batch_size: Windows in one forward pass of an evaluation.
         log_every: Steps between training lines in ``metrics.jsonl``.
         self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).
@@ -136,21 +138,17 @@ class TrainConfig:
 
     @property
     def micro_batch(self) -> int:
-        """Sequences in one forward pass."""
+        """The number of sequences in one forward pass."""
         return self.batch_size if self.micro_batch_size is None else self.micro_batch_size
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as plain values; ``from_json`` gives the same settings back."""
+        """Return the fields as plain values; ``from_json`` restores the settings from them."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> TrainConfig:
-        """Build from ``to_json``'s form; a name that is no setting raises ``ConfigError``."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(fields) - known)
-        if unknown:
-            raise ConfigError(f"unknown training setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
-        return cls(**fields)
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or a bad value."""
+        return settings_from_json(cls, fields, "training")
 
 
 def _is_number(value: object) -> bool:

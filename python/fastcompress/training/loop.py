@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class TrainResult:
             with validation up to the batches' own ratio.
     """
 
-    model: GPT
+    model: GPT = field(repr=False)
     steps: int
     tokens: int
     flops: int
@@ -68,7 +68,7 @@ class TrainResult:
     new_steps: int
     best_step: int
     best_bits_per_byte: float
-    curve: list[dict[str, Any]]
+    curve: list[dict[str, Any]] = field(repr=False)
 
 
 @memory_errors()

@@ -79,7 +79,7 @@ def _hidden(model: GPTConfig) -> int:
 
 
 def _floats_per_token_and_layer(model: GPTConfig, device_type: str) -> int:
-    """What autograd keeps of a block for each token."""
+    """Return how many numbers autograd keeps of a block for each token."""
     width, hidden = model.width, _hidden(model)
     kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
     kept += 2 * hidden if model.mlp == "gelu" else 4 * hidden  # SwiGLU: gate, up, silu(gate), product

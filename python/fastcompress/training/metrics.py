@@ -1,8 +1,9 @@
-"""What a run tells while it goes: ``metrics.jsonl`` for programs, a progress bar, or lines of progress, for people.
+"""Progress of a run: ``metrics.jsonl`` for programs, a progress bar, or lines of progress, for people.
 
-``metrics.jsonl`` holds one JSON object a line, in order. ``event`` says which kind: ``"train"`` (the mean
+``metrics.jsonl`` holds one JSON object per line, in order. ``event`` says which kind: ``"train"`` (the mean
 over the steps since the last such line: loss in nats a token, train_bits_per_byte, learning_rate,
-gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, is_best). All have step,
+gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, validation_bytes:
+the size of the sample that it is on, is_best). All have step,
 tokens, flops and seconds.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from fastcompress._files import write_atomically
+from fastcompress._files import remedy_for, write_atomically
 from fastcompress.errors import FormatError, OutputError
 from fastcompress.training.schedule import Horizon
 
@@ -32,7 +33,7 @@ _LABELS = {  # in the order of the progress bar
 
 
 class MetricsLog:
-    """Appends records to a JSON-lines file; ``OutputError`` when it cannot."""
+    """A JSON-lines file that records are appended to. Raises OutputError if it cannot be written."""
 
     def __init__(self, path: Path, *, resume_step: int | None = None) -> None:
         """Begin a new file, or keep an old one's records up to ``resume_step``: what came later happens again."""
@@ -46,11 +47,11 @@ class MetricsLog:
             with self.path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written ({error.strerror}): free space, then resume") from error
+            raise OutputError(f"{self.path}: cannot be written ({error.strerror}); {remedy_for(error)}") from error
 
 
 def read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
-    """The records of a ``metrics.jsonl`` up to a step; none where there is no file."""
+    """Read the records of a ``metrics.jsonl`` up to a step; none if there is no file."""
     records = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
@@ -63,7 +64,7 @@ def read_records(path: Path, last_step: int) -> list[dict[str, Any]]:
 
 
 def fingerprint_of(path: Path) -> dict[str, Any]:
-    """Size and SHA-256 of a ``metrics.jsonl`` as it is now, for the checkpoint that is written with it."""
+    """Return the size and SHA-256 of a ``metrics.jsonl`` as it is now, for the checkpoint written with it."""
     content = path.read_bytes() if path.exists() else b""
     return {"num_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 

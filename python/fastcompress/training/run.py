@@ -12,7 +12,7 @@ import torch
 
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DivergenceError, FormatError
-from fastcompress.evaluation.bits_per_byte import bits_per_byte, evaluate
+from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate
 from fastcompress.evaluation.flops import count_flops
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training import checkpoint as checkpoints
@@ -36,6 +36,9 @@ from fastcompress.training.schedule import Horizon, learning_rate_multiplier
 
 # Under a horizon in seconds, evaluations between the first and the last one are left out beyond this part of it.
 EVALUATION_SHARE = 0.25
+# There, one evaluation takes about this part of it at most: the sample is cut to what was measured to fit.
+ONE_EVALUATION_SHARE = 0.1
+PROBE_BYTES = 1024  # the smallest sample, by which the time is measured
 
 
 @dataclass
@@ -56,6 +59,7 @@ class Progress:
     best_step: int = 0
     best_bits_per_byte: float | None = None
     validation_sample: str | None = None  # fingerprint of the documents that all these scores are on
+    validation_bytes: int | None = None  # the size that the sample was cut to, under a horizon in seconds
 
 
 class TrainingRun:
@@ -125,7 +129,7 @@ class TrainingRun:
             if self.scaler.is_enabled() and saved.state["scaler"]:  # empty: so far trained without loss scaling
                 self.scaler.load_state_dict(saved.state["scaler"])
         except (KeyError, TypeError) as error:
-            raise FormatError(f"{path}: its progress is damaged ({error}): restore it, or train again") from error
+            raise FormatError(f"{path}: its progress is damaged ({error}); restore it, or train again") from error
         checkpoints.load_model_tensors(self.model, saved, path)
         checkpoints.load_optimizer_tensors(self.model, self.optimizer, saved, path)
         checkpoints.load_random_tensors(self.device, saved)
@@ -133,6 +137,10 @@ class TrainingRun:
         self.wall = Stopwatch(self.device, max(self.at.wall_seconds, self.at.seconds))
         self.logged = (self.at.tokens, self.at.seconds)
         self.resumed_at = self.at.step
+        if self.horizon.seconds is not None and saved.state["train"].get("eval_bytes") == self.config.eval_bytes:
+            self.cut_sample(self.at.validation_bytes)
+        else:
+            self.at.validation_bytes = None
         if self.at.validation_sample not in (None, self.sample) or not self.directory.best.exists():
             # Scores on another sample say nothing about this one: evaluate now, and let the best start there.
             self.at.best_bits_per_byte, self.at.evaluated_step = None, -1
@@ -140,13 +148,31 @@ class TrainingRun:
         if not self.is_done() and self.horizon.steps is not None and self.at.step > self.horizon.steps:
             raise ConfigError(
                 f"{self.directory.path}: has made {self.at.step} steps, more than the {self.horizon.steps} asked "
-                "for: resume with more, or leave the number out"
+                "for; resume with more, or leave the number out"
             )
 
     def is_done(self) -> bool:
         """Return whether the run was resumed at its horizon, with nothing left to do, not even an evaluation."""
-        reached = self.ending().progress(self.at.step, self.wall.read()) >= 1.0
+        reached = self.has_reached_ending(self.wall.read())
         return self.resumed_at is not None and reached and self.at.evaluated_step == self.at.step
+
+    def cut_sample(self, num_bytes: int | None) -> None:
+        """Keep the first ``num_bytes`` bytes of the validation sample; None for all."""
+        self.validation = first_documents(self.validation, num_bytes)
+        self.sample = documents_fingerprint(self.validation)
+        self.at.validation_bytes = num_bytes
+
+    def fit_sample(self) -> None:
+        """Cut the validation sample so that under a horizon in seconds an evaluation takes its share at most."""
+        if self.horizon.seconds is None or sum(map(len, self.validation)) <= PROBE_BYTES:
+            return
+        since = self.wall.read()
+        self.score(first_documents(self.validation, PROBE_BYTES))
+        seconds_per_byte = (self.wall.read() - since) / PROBE_BYTES
+        affordable = int(ONE_EVALUATION_SHARE * self.horizon.seconds / max(seconds_per_byte, 1e-12))
+        if affordable < sum(map(len, self.validation)):
+            self.cut_sample(max(affordable, PROBE_BYTES))
+            self.at.validation_sample = self.sample
 
     def compile_if_wanted(self) -> None:
         """Compile the loss and try it, before the clock starts; weights, gradients and generators stay as they are."""
@@ -177,6 +203,14 @@ class TrainingRun:
             return self.horizon
         return Horizon(None, max(self.horizon.seconds - self.at.evaluation_seconds, 1e-9))
 
+    def has_reached_ending(self, seconds: float) -> bool:
+        """Return whether no step is left: in seconds, whether more than half of the next one would come too late."""
+        if self.horizon.seconds is not None and self.at.step > 0:
+            seconds += self.watch.read() / self.at.step / 2
+        elif self.horizon.seconds is not None and self.resumed_at is None:
+            return False  # a new run makes one step, however long its first evaluation took
+        return self.ending().progress(self.at.step, seconds) >= 1.0
+
     def run(self, *, show_progress: bool) -> None:
         """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
         self.model.train()
@@ -200,7 +234,7 @@ class TrainingRun:
     def advance(self) -> bool:
         """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
         seconds = self.wall.read()
-        done = self.ending().progress(self.at.step, seconds) >= 1.0
+        done = self.has_reached_ending(seconds)
         if self.at.evaluated_step != self.at.step and (done or self.evaluation_is_due(seconds)):
             self.log()
             self.evaluate()
@@ -287,16 +321,10 @@ class TrainingRun:
         """Score the validation documents, then keep the weights: always as last, and as best if they are."""
         since = self.wall.read()
         with self.watch.paused():
-            score = evaluate(
-                self.model,
-                self.codec,
-                self.validation,
-                stride=self.model.context_length,
-                batch_size=self.config.eval_batch_size,
-                autocast=self.autocast,
-                progress=lambda done, total: self.guard.check(),
-            )
             at = self.at
+            if at.evaluated_step < 0 and at.validation_bytes is None:
+                self.fit_sample()
+            score = self.score(self.validation)
             at.evaluated_step, at.evaluated_seconds = at.step, since
             at.validation_bits_per_byte = score.bits_per_byte
             is_best = at.best_bits_per_byte is None or score.bits_per_byte < at.best_bits_per_byte
@@ -308,9 +336,21 @@ class TrainingRun:
                 "eval",
                 train_bits_per_byte=at.train_bits_per_byte,
                 validation_bits_per_byte=score.bits_per_byte,
+                validation_bytes=score.num_bytes,
                 is_best=is_best,
             )
         at.evaluation_seconds = self.wall.read() - since
+
+    def score(self, documents: Sequence[bytes]) -> Evaluation:
+        return evaluate(
+            self.model,
+            self.codec,
+            documents,
+            stride=self.model.context_length,
+            batch_size=self.config.eval_batch_size,
+            autocast=self.autocast,
+            progress=lambda done, total: self.guard.check(),
+        )
 
     def save_last(self) -> None:
         tensors = {

@@ -76,9 +76,9 @@ class RunDirectory:
             yield
 
     def read_config(self) -> dict[str, Any]:
-        """The content of config.json, a JSON object with objects under "model", "train" and "codec".
+        """Read config.json, a JSON object with objects under "model", "train" and "codec".
 
-        DataError: there is no run. FormatError: the file is damaged, foreign or of another version.
+        Raises DataError if there is no run, FormatError if the file is damaged, foreign or of another version.
         """
         return _read_config(self.config)
 
@@ -106,7 +106,7 @@ class RunDirectory:
             for file in (self.config, self.codec, self.metrics, self.last, self.best):
                 if file.exists():
                     raise OutputError(
-                        f"{self.path}: holds a run already ({file.name}): resume it, or choose another directory"
+                        f"{self.path}: holds a run already ({file.name}); resume it, or choose another directory"
                     )
         stored = self.read_config() if resume else {}
         run_id = str(stored.get("run") or secrets.token_hex(8))  # runs of older versions have none
@@ -153,7 +153,7 @@ class RunDirectory:
     def check_same_run(
         self, model_config: GPTConfig, config: TrainConfig, codec: Codec, data: dict[str, dict[str, Any]]
     ) -> None:
-        """Whether the run in the folder is the one described.
+        """Check that the run in the folder is the one described.
 
         Raises:
             DataError: It holds no run, or one that lost its last checkpoint but not its best.
@@ -169,15 +169,15 @@ class RunDirectory:
         if self.best.exists() and not self.last.exists():
             raise DataError(
                 f"{self.path}: {self.last.name} is missing, so the run cannot go on, and starting over would "
-                f"overwrite {self.best.name}: restore the one, or remove the other"
+                f"overwrite {self.best.name}; restore the one, or remove the other"
             )
 
     def check_codec(self, codec: Codec) -> None:
-        """``MismatchError`` unless the run was trained with ``codec``; others as ``read_config``."""
+        """Raise MismatchError unless the run was trained with ``codec``; other errors as ``read_config``."""
         stored = self.read_config()["codec"]
         if stored.get("fingerprint") != codec.fingerprint:
             raise MismatchError(
-                f"{self.path}: was trained with codec {stored.get('name')}, not this {codec.name}: use that codec, "
+                f"{self.path}: was trained with codec {stored.get('name')}, not this {codec.name}; use that codec, "
                 "or another directory"
             )
 
@@ -187,7 +187,7 @@ class RunDirectory:
             if was["fingerprint"] != now["fingerprint"]:
                 raise MismatchError(
                     f"{self.path}: its {part} text is not what the run began with ({_figures(now)}; then "
-                    f"{_figures(was)}): resume with the same text, or choose another directory"
+                    f"{_figures(was)}); resume with the same text, or choose another directory"
                 )
 
 
@@ -196,7 +196,7 @@ def _sha256_of(path: Path) -> str:
 
 
 def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict[str, dict[str, Any]]:
-    """What a run reads, as config.json keeps it: sizes for people, fingerprints to know it again."""
+    """Describe what a run reads, for config.json: sizes for people, fingerprints for checks."""
     return {
         "training": {
             "documents": train_data.num_documents,
@@ -213,7 +213,7 @@ def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict
 
 
 def documents_fingerprint(documents: Sequence[bytes]) -> str:
-    """64 hexadecimal digits: SHA-256 over the documents and their borders."""
+    """Return the SHA-256 of the documents and their borders, as 64 hexadecimal digits."""
     digest = hashlib.sha256(b"fastcompress documents, version 1\n")
     for document in documents:
         digest.update(len(document).to_bytes(8, "little"))
@@ -230,7 +230,7 @@ def _check_same(kind: str, stored: dict[str, Any], given: dict[str, Any], path: 
     for name in sorted(set(stored) | set(given)):
         if stored.get(name) != given.get(name):
             raise MismatchError(
-                f"{path}: its {kind} setting {name} is {stored.get(name)!r}, not {given.get(name)!r}: "
+                f"{path}: its {kind} setting {name} is {stored.get(name)!r}, not {given.get(name)!r}; "
                 "resume with the same, or choose another directory"
             )
 
@@ -239,20 +239,20 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DataError(f"{path.parent}: holds no run to resume: start one without resume") from error
+        raise DataError(f"{path.parent}: holds no run to resume; start one with resume=False") from error
     except (OSError, ValueError) as error:
         raise FormatError(
-            f"{path}: cannot be read as JSON ({error}): restore it, or choose another directory"
+            f"{path}: cannot be read as JSON ({error}); restore it, or choose another directory"
         ) from error
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-        raise FormatError(f"{path}: not a run's configuration of version {VERSION}: choose another directory")
+        raise FormatError(f"{path}: not a run's configuration of version {VERSION}; choose another directory")
     if not all(isinstance(content.get(part), dict) for part in ("model", "train", "codec")):
-        raise FormatError(f"{path}: lacks its model, train or codec part: restore it, or choose another directory")
+        raise FormatError(f"{path}: lacks its model, train or codec part; restore it, or choose another directory")
     data = content.get("data", {})
     if not isinstance(data, dict) or not all(
         part in ("training", "validation") and isinstance(figures, dict) and isinstance(figures.get("fingerprint"), str)
         for part, figures in data.items()
     ):
-        raise FormatError(f"{path}: its data part is damaged: restore it, or choose another directory")
+        raise FormatError(f"{path}: its data part is damaged; restore it, or choose another directory")
     checksum.verify(path, path.stat().st_size, content, ("format", "version", "model", "train", "codec", "data"))
     return content

@@ -42,10 +42,11 @@ class EncoderPool {
     bool has_made_one_ = false;
 };
 
-// How many ids to make room for: one a byte in texts of a usual size, since what is not needed is never touched, and to
-// grow is to copy. (Four bytes make one id in English, 1.6 where a vocabulary knows little of a language.)
+// The number of ids to make room for: one per byte of a short text, and one for every two bytes of a long one, since a
+// block of megabytes has room to spare (large_blocks.h) and growing copies. (An id takes about four bytes in English,
+// and 1.6 where a vocabulary knows little of a language.)
 inline size_t expected_ids(size_t num_bytes) {
-    constexpr size_t kManyBytes = size_t{1} << 26;
+    constexpr size_t kManyBytes = size_t{1} << 22;
     return (num_bytes < kManyBytes ? num_bytes : num_bytes / 2) + 16;
 }
 

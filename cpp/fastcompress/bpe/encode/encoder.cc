@@ -15,7 +15,7 @@ constexpr size_t kFewIds = 8;
 // The first tokens of a vocabulary are the most frequent ones: to put them in side by side costs less than to find one
 // after the other as text comes.
 void Encoder::prepare_for_much() {
-    constexpr size_t kUsualEntries = size_t{1} << 18;
+    constexpr size_t kUsualEntries = size_t{1} << 17;
     constexpr TokenId kNumSeeds = 1 << 15;
     constexpr size_t kAhead = 16;
     if (std::exchange(is_prepared_, true)) return;

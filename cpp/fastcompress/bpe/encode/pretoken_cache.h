@@ -146,7 +146,7 @@ class PretokenCache {
     }
     // Makes room if much was inserted, or for so many entries. Sets that prefetch() gave are not valid afterwards.
     void grow_if_crowded() {
-        if (num_inserted_ >= num_sets_ / 2 && num_sets_ < kMostSets) grow(2 * num_sets_);
+        if (num_inserted_ >= num_sets_ / 4 * 3 && num_sets_ < kMostSets) grow(2 * num_sets_);
     }
     void make_room_for(size_t num_entries) {
         const size_t wanted = std::min(std::bit_ceil(num_entries), kMostSets);

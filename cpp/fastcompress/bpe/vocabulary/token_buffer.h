@@ -81,7 +81,7 @@ class TokenBuffer {
         if (!memory) throw std::bad_alloc();
         if (size_ > 0) std::memcpy(memory, data_.get(), size_ * sizeof(TokenId));
         data_.reset(memory);
-        capacity_ = capacity;
+        capacity_ = std::max(capacity, LargeBlocks::capacity(memory) / sizeof(TokenId));
     }
     void reallocate(size_t capacity) {
         void* memory = std::realloc(data_.get(), capacity * sizeof(TokenId));

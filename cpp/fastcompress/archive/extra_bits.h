@@ -1,4 +1,4 @@
-// Bits as they are, the first in the lowest place of the first byte.
+// Extra bits: bits that no model predicts, the first one in the lowest bit of the first byte.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace fastcompress::archive {
 
 class BitWriter {
   public:
-    // The lower `count` bits of value, 0 to 30; those above are zero.
+    // Appends the lower `count` bits of `value`, 0 to 30; the bits above must be zero.
     void write(uint32_t value, unsigned count) {
         bits_ |= uint64_t{value} << num_bits_;
         num_bits_ += count;
@@ -19,7 +19,7 @@ class BitWriter {
             bits_ >>= 8;
         }
     }
-    // Everything, filled up with zeros to whole bytes.
+    // Returns everything, filled up with zeros to whole bytes.
     std::vector<uint8_t> take() {
         if (num_bits_ > 0) out_.push_back(static_cast<uint8_t>(bits_));
         return std::move(out_);
@@ -35,7 +35,7 @@ class BitReader {
   public:
     explicit BitReader(Bytes bytes) : next_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
-    // The next `count` bits, 0 to 30; zeros after the end.
+    // Reads the next `count` bits, 0 to 30; zeros after the end.
     uint32_t read(unsigned count) {
         if (num_bits_ < count) fill();
         const auto value = static_cast<uint32_t>(bits_ & ((uint64_t{1} << count) - 1));
@@ -43,7 +43,7 @@ class BitReader {
         num_bits_ -= count;
         return value;
     }
-    // Whether no bit was asked for that is not there.
+    // Returns false if more bits were read than exist.
     bool ok() const { return num_missing_ * 8 <= num_bits_; }
     // Whether all has been read but zeros that fill up the last byte.
     bool is_finished() const { return ok() && next_ == end_ && num_bits_ - 8 * num_missing_ < 8 && bits_ == 0; }

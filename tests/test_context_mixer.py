@@ -197,7 +197,7 @@ def test_documents_begin_with_an_empty_context() -> None:
 
 
 def test_files(tmp_path: Path, trained: ContextMixer) -> None:
-    for mixer in (trained, trained.freeze(), small(window=3)):
+    for mixer in (trained, trained.freeze(), small(reset_interval=3)):
         path = tmp_path / "mixer"
         mixer.save(path)
         loaded = ContextMixer.load(path)

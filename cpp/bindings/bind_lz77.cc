@@ -253,8 +253,7 @@ void TokenArrays::raise_if_unreadable() const {
 }
 
 TokenColumns TokenArrays::copy() const {
-    const auto as_vector = [](const auto& column) { return std::vector(column.begin(), column.end()); };
-    TokenColumns tokens = {as_vector(kinds()), as_vector(values()), as_vector(lengths())};
+    TokenColumns tokens(kinds(), values(), lengths());
     raise_if_failed(without_gil([&]() -> Status {
         for (size_t i = 0; i < tokens.size(); ++i) {
             Status status = lz77::check_token(tokens.kinds[i], tokens.values[i], tokens.lengths[i], i);

@@ -38,7 +38,7 @@ struct Coding {
         const auto snapshot = encoder.snapshot();
         std::vector<ByteVector> states = {taken, bytes_of_numbers(model.cumulative())};
         states.push_back(bytes_of_numbers(
-            std::vector<uint64_t>{snapshot.low, snapshot.range, snapshot.num_bytes, encoder.bits_if_closed()}));
+            std::vector<uint64_t>{snapshot.low, snapshot.range, snapshot.num_bytes, encoder.num_bits_if_finished()}));
         return states;
     }
 };
@@ -103,7 +103,7 @@ struct Mixing {
     arithmetic::RangeEncoder encoder;
     ByteVector out;
     std::vector<ByteVector> observe() const {
-        return {mixer.serialize(), out, bytes_of_numbers(std::vector<uint64_t>{encoder.bits_if_closed()})};
+        return {mixer.serialize(), out, bytes_of_numbers(std::vector<uint64_t>{encoder.num_bits_if_finished()})};
     }
 };
 

@@ -1,8 +1,8 @@
 // Finds the match at every position among all occurrences, in O(log n) per position for any text.
 //
-// Positions before the current one, as far back as the window reaches, are kept by the rank of their suffix. The longest
-// match is with one of the two neighbours by rank, since all others share less. Its nearest source is the largest
-// position among the ranks around that share as much, a range that the LCP array delimits:
+// Positions before the current one, as far back as the window reaches, are kept by the rank of their suffix. The
+// longest match is with one of the two neighbours by rank, since all others share less. Its nearest source is the
+// largest position among the ranks around that share as much, a range that the LCP array delimits:
 //
 //   rank   suffix   position   lcp with the rank above
 //   0      a        5                                      Text "banana", min_length 2, the match at position 3 ("ana",
@@ -22,8 +22,8 @@
 
 namespace fastcompress::lz77 {
 
-// A set of numbers below a limit, as levels of 64-bit words: each bit of a level tells whether the corresponding word of
-// the level below has a bit set. O(log_64 limit) per operation.
+// A set of numbers below a limit, as levels of 64-bit words: each bit of a level tells whether the corresponding word
+// of the level below has a bit set. O(log_64 limit) per operation.
 class RankSet {
   public:
     explicit RankSet(size_t limit);

@@ -8,8 +8,8 @@
 //                                 nothing yet. Removing them sets the heads back to what the links say.
 //
 // A copy shares everything with the original, and both go on from there: the common part, the trunk, becomes read only,
-// and what each adds lies in arrays that can be copied in turn (persistent_array.h). When a copy has added more than the
-// trunk holds, it makes a trunk of its own. A history that is never copied pays for none of this.
+// and what each adds lies in arrays that can be copied in turn (persistent_array.h). When a copy has added more than
+// the trunk holds, it makes a trunk of its own. A history that is never copied pays for none of this.
 //
 // Invariants: a trunk may hold more bytes than belong to a history that shares it or was truncated; those are removed
 // when a history that alone owns it appends (clean_trunk). If an allocation fails, a history is as it was before the
@@ -54,8 +54,8 @@ class History {
             push_elsewhere(byte);
         }
     }
-    // Requires size <= this->size(). O(number of bytes removed). Needs no memory to remove bytes that were appended since
-    // the last copy.
+    // Requires size <= this->size(). O(number of bytes removed). Needs no memory to remove bytes that were appended
+    // since the last copy.
     void truncate(size_t size);
 
     uint8_t operator[](size_t position) const {

@@ -13,8 +13,7 @@ using lz77::Params;
 using lz77::TokenColumns;
 
 TokenColumns to_columns(const Column<uint8_t>& kinds, const Column<uint32_t>& values, const Column<uint32_t>& lengths) {
-    const auto as_vector = [](const auto& column) { return std::vector(column.data(), column.data() + column.size()); };
-    return {as_vector(kinds), as_vector(values), as_vector(lengths)};
+    return {as_span(kinds), as_span(values), as_span(lengths)};
 }
 
 LzpParams make_lzp_params(uint32_t order, uint32_t min_length, uint32_t max_length) {

@@ -20,7 +20,7 @@ void append(ByteVector& to, Bytes bytes) {
 }
 
 ByteVector bytes_of_tokens(const lz77::TokenColumns& tokens) {
-    ByteVector bytes = tokens.kinds;
+    ByteVector bytes(tokens.kinds.begin(), tokens.kinds.end());
     append(bytes, bytes_of_numbers(tokens.values));
     append(bytes, bytes_of_numbers(tokens.lengths));
     return bytes;

@@ -7,7 +7,7 @@ bool SymbolArray::add_pretoken(std::span<const TokenId> symbols, int64_t count) 
     for (const TokenId symbol : symbols) num_cells += length_of_[symbol];
     if (cells_.size() + num_cells >= kMaxCells || counts_.size() >= kMaxPretokens) return false;
     TokenId* cell = cells_.extend(num_cells);
-    *cell++ = kBorder + static_cast<TokenId>(counts_.size());
+    *cell++ = kBoundary + static_cast<TokenId>(counts_.size());
     for (const TokenId symbol : symbols) {
         const uint32_t length = length_of_[symbol];
         for (uint32_t i = 0; i < length; ++i) cell[i] = kNoSymbol;
@@ -20,13 +20,13 @@ bool SymbolArray::add_pretoken(std::span<const TokenId> symbols, int64_t count) 
 }
 
 void SymbolArray::finish() {
-    cells_.push_back(kBorder + static_cast<TokenId>(counts_.size()));
+    cells_.push_back(kBoundary + static_cast<TokenId>(counts_.size()));
     cells_.set_capacity(cells_.size());
     counts_.shrink_to_fit();
     first_pretoken_.assign(cells_.size() / kBlockCells + 2, static_cast<uint32_t>(counts_.size()));
     uint32_t pretoken = 0;
     for (size_t p = 0; p < cells_.size(); ++p) {
-        if (is_border(cells_[p])) pretoken = cells_[p] - kBorder;
+        if (is_boundary(cells_[p])) pretoken = cells_[p] - kBoundary;
         if (p % kBlockCells == 0) first_pretoken_[p / kBlockCells] = pretoken;
     }
 }

@@ -1,7 +1,7 @@
 // Compiles functions for a better instruction set than the build asks for, and says whether the machine has it.
 //
-// The idiom: write the scalar fallback, mark variants FASTCOMPRESS_AVX2 or FASTCOMPRESS_AVX512, and choose in one function
-// that does enough work per call to repay two predictable branches:
+// The idiom: write the scalar fallback, mark variants FASTCOMPRESS_AVX2 or FASTCOMPRESS_AVX512, and choose in one
+// function that does enough work per call to repay two predictable branches:
 //
 //   uint64_t sum(...) {
 //   #if defined(FASTCOMPRESS_AVX2)
@@ -25,7 +25,8 @@
 #define FASTCOMPRESS_INLINED_LAMBDA __attribute__((always_inline))
 #if defined(__x86_64__)
 #define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
-// Includes permutations of bytes: processors from 2019 (Ice Lake) and 2022 (Zen 4) on, whose clock does not drop for it.
+// Includes permutations of bytes: processors from 2019 (Ice Lake) and 2022 (Zen 4) on, whose clock does not drop for
+// it.
 #define FASTCOMPRESS_AVX512_NAMES "avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
 #define FASTCOMPRESS_AVX512 __attribute__((target(FASTCOMPRESS_AVX512_NAMES)))
 #endif
@@ -37,8 +38,8 @@
 namespace fastcompress {
 
 #if defined(FASTCOMPRESS_AVX2)
-// The environment variable FASTCOMPRESS_VECTORS, read once per process: "avx2" or "none" disables better instructions, for
-// tests and bug reports.
+// The environment variable FASTCOMPRESS_VECTORS, read once per process: "avx2" or "none" disables better instructions,
+// for tests and bug reports.
 enum class VectorLimit { kNone, kAvx2, kAll };
 inline VectorLimit vector_limit() {
     static const VectorLimit limit = [] {

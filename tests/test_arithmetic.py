@@ -114,7 +114,6 @@ class TestAgainstWholeNumbers:
             assert message == reference.encode(slots_of(symbols, table.tolist()))
             assert Decoder(message).decode(table, len(symbols)).tolist() == symbols
 
-
     @pytest.mark.parametrize("num_symbols", [97, 98, 99, 400, 2000])
     def test_words_that_are_written_stay(self, num_symbols: int) -> None:
         """A code has at least the bits of the words written before its end, even where the number 0 would do."""

@@ -103,7 +103,7 @@ std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
         busy_.clear(std::memory_order_release);
     }
     if (!encoder) encoder = std::make_unique<Encoder>(vocabulary_);
-    if (is_first) encoder->prepare_for_much();
+    if (is_first) encoder->reserve_large_cache();
     return encoder;
 }
 

@@ -68,7 +68,7 @@ bool LongMerger::merge_in_pieces() {
 bool LongMerger::advance_by_windows() {
     constexpr uint32_t kStride = Windows::kBytes - kWindowOverlap;
     const auto size = static_cast<uint32_t>(text_.size());
-    const uint32_t first = last_border(kWindowOverlap);
+    const uint32_t first = last_boundary(kWindowOverlap);
     if (first + Windows::kBytes <= done_.end()) {  // the last token is longer than a window
         num_by_queue_ = kBytesByQueue;
         return true;
@@ -110,7 +110,7 @@ bool LongMerger::advance_by_windows() {
 bool LongMerger::advance_by_queue(uint32_t num_bytes, size_t overlap) {
     const uint32_t end = done_.end() + static_cast<uint32_t>(std::min<size_t>(num_bytes, text_.size() - done_.end()));
     for (;; overlap *= 4) {
-        const uint32_t begin = last_border(overlap);
+        const uint32_t begin = last_boundary(overlap);
         if (budget_ < end - begin) return false;
         budget_ -= end - begin;
         merge_by_rank(begin, end, piece_);
@@ -136,8 +136,8 @@ bool LongMerger::repeat_last_piece() {
     return false;
 }
 
-// The last border of tokens at least `distance` bytes before the end of what is done.
-uint32_t LongMerger::last_border(size_t distance) const {
+// The last boundary of tokens at least `distance` bytes before the end of what is done.
+uint32_t LongMerger::last_boundary(size_t distance) const {
     const uint32_t end = done_.end();
     if (end <= distance) return 0;
     size_t i = done_.ends.size();
@@ -216,8 +216,8 @@ void LongMerger::merge_by_rank(uint32_t begin, uint32_t end, Piece& piece) {
         const auto prefetch = [&](uint32_t i) {
             if (ranks[i] != rank) return;
             const uint32_t after = next[next[i]];
-            if (after < size) pairs.prefetch(pairs.place_of(result, ids[after]));
-            if (i > 0) pairs.prefetch(pairs.place_of(ids[previous[i]], result));
+            if (after < size) pairs.prefetch(pairs.locate(result, ids[after]));
+            if (i > 0) pairs.prefetch(pairs.locate(ids[previous[i]], result));
         };
         for (size_t k = 0; k < std::min(kAhead, positions.size()); ++k) prefetch(positions[k]);
         for (size_t k = 0; k < positions.size(); ++k) {

@@ -119,7 +119,7 @@ void Vocabulary::index_rank_pairs() {
     constexpr size_t kAhead = 16;
     for (size_t i = 0; i < found.size(); ++i) {
         if (i + kAhead < found.size()) {
-            pairs_.prefetch(pairs_.place_of(found[i + kAhead].left, found[i + kAhead].right));
+            pairs_.prefetch(pairs_.locate(found[i + kAhead].left, found[i + kAhead].right));
         }
         pairs_.insert(found[i].left, found[i].right, found[i].result);
     }

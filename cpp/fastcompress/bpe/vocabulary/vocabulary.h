@@ -87,7 +87,7 @@ class Vocabulary {
     bool is_ordinary(TokenId id) const { return !is_added_[id] && !token_bytes(id).empty(); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     // The rank of the merge of two tokens, kNoRank if they do not merge; and what the merge of a rank makes.
-    uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(pairs_.place_of(left, right)); }
+    uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(pairs_.locate(left, right)); }
     const PairTable& pairs() const { return pairs_; }
     // find_rank for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     uint32_t find_byte_rank(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }

@@ -306,7 +306,8 @@ void BoundaryBits::absorb_newlines() {
         const uint64_t run = newlines[word] | slashes;
         const uint64_t sum = adder.add(run, starts);
         const uint64_t ends = sum & ~run;
-        boundaries_[word] &= ~((run & ~sum) | starts);  // a start within a run that another one began stays set in the sum
+        boundaries_[word] &=
+            ~((run & ~sum) | starts);  // a start within a run that another one began stays set in the sum
         boundaries_[word] |= ends;
         // After a slash that was absorbed, bytes that look as if symbols went on begin anew.
         const uint64_t doubtful = ends & (slashes << 1 | slash_before);

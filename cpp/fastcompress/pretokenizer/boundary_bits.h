@@ -1,11 +1,20 @@
-// Where pretokens begin, 64 bytes at a time.
+// Finds where pretokens begin, 64 bytes at a time.
 //
 // A regex engine finds one pretoken after the other. But nearly every boundary of the patterns here shows in the bytes
-// around it: a word begins where a letter follows no letter, unless one character before it belongs to the word, and
-// so on. So boundaries are computed for a whole window from its class bitmaps, by shifts and masks; the few rules that
-// look further (digits in threes, line breaks after symbols, indentation, contractions) walk over the set bits that
-// concern them. Where a boundary depends on more than that, the place is marked `uncertain`, and whoever reads the
-// bits asks the scanner (scanners.h), from the last boundary before the place to the first one after it.
+// around it: a word begins where a letter follows something else, unless one character before it belongs to the word,
+// and so on. So the boundaries of a whole window are computed from its class bitmaps by shifts and masks. With cl100k:
+//   text            I ' l l _ p a y _ $ 1 2 3 4 5 .     "_" is a space
+//   letters         1 . 1 1 . 1 1 1 . . . . . . . .
+//   word starts     1 . 1 . . 1 . . . . . . . . . .     letters & ~(letters << 1)
+//   spaces          . . . . 1 . . . 1 . . . . . . .
+//   symbols         . 1 . . . . . . . 1 . . . . . 1
+//   number starts   . . . . . . . . . . 1 . . . . .
+//   boundaries      1 1 . . 1 . . . 1 . 1 . . 1 . 1     I|'ll| pay| $|123|45|.
+// "p" begins a word, but the space before it belongs to the word; so does the lone "'" before "l", and the space before
+// "$". The boundary before "4" comes from a rule that looks further. Those rules (digits in threes, line breaks after
+// symbols, indentation, contractions) walk over the set bits that concern them. Where a boundary depends on more
+// context, the position is marked `uncertain`, and the reader of the bitmap runs the scanner (scanners.h) from the last
+// boundary before it to the first one after it.
 //
 // Each rule is derived beside its code; tests compare every pattern with its regex and with its scanner.
 #pragma once

@@ -27,6 +27,7 @@
 
 #include "fastcompress/bpe/encode/merge_lanes.h"
 #include "fastcompress/bpe/encode/rank_queue.h"
+#include "fastcompress/bpe/encode/token_list.h"
 #include "fastcompress/bpe/vocabulary/token_buffer.h"
 #include "fastcompress/bpe/vocabulary/vocabulary.h"
 
@@ -60,9 +61,10 @@ class LongMerger {
         MergeLanes<kBytes> lanes;
         std::array<Result, kMaxCount> results;
     };
-    struct QueueBuffers {  // of merge_by_rank, by position in the piece
-        std::vector<TokenId> ids;
-        std::vector<uint32_t> previous, next, ranks, positions;
+    struct QueueBuffers {  // of merge_by_rank; positions are those in the piece
+        TokenList tokens;
+        std::vector<uint32_t> ranks;      // of the pair that begins at each position
+        std::vector<uint32_t> positions;  // those whose turn it is
         RankQueue queue;
     };
 
@@ -74,6 +76,9 @@ class LongMerger {
     template <class End>
     bool stitch(uint32_t begin, std::span<const TokenId> ids, const End& end_of);
     void merge_by_rank(uint32_t begin, uint32_t end, Piece& piece);
+    uint32_t set_pair(uint32_t position, uint32_t rank);
+    void prefetch_pairs(uint32_t position, uint32_t rank) const;
+    void merge_next_rank();
 
     const Vocabulary& vocabulary_;
     Bytes text_;                 // the pretoken

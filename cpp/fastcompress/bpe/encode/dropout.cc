@@ -33,14 +33,17 @@ void DropoutEncoder::encode(const DropoutText& text, TokenBuffer& out) {
     const auto encode_at = [&](uint64_t offset, Bytes pretoken) {
         encode_pretoken(pretoken, stream_of(text.seed, text.begin + offset), out);
     };
-    uint64_t begin = 0;
-    for (const uint64_t end : text.ends) {
-        encode_at(begin, text.bytes.subspan(begin, end - begin));
-        begin = end;
-    }
-    if (!text.ends.empty()) return;
-    pretokenizer::for_each_pretoken(vocabulary_.pattern(), text.bytes, [&](Bytes pretoken) {
-        encode_at(static_cast<uint64_t>(pretoken.data() - text.bytes.data()), pretoken);
+    out.append_all_or_none([&] {
+        if (text.ends.empty()) {
+            pretokenizer::for_each_pretoken(vocabulary_.pattern(), text.bytes, [&](Bytes pretoken) {
+                encode_at(static_cast<uint64_t>(pretoken.data() - text.bytes.data()), pretoken);
+            });
+        }
+        uint64_t begin = 0;
+        for (const uint64_t end : text.ends) {
+            encode_at(begin, text.bytes.subspan(begin, end - begin));
+            begin = end;
+        }
     });
 }
 

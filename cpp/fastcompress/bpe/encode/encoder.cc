@@ -43,17 +43,11 @@ void Encoder::encode(Bytes text, TokenBuffer& out) {
 void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends) {
     // With this much text a cache that is large from the start beats one that grows step by step.
     constexpr size_t kManyBytes = size_t{1} << 19;
-    const size_t before = out.size();
-    try {
-        if (!has_large_cache_) {
-            for (const Bytes text : texts) num_bytes_seen_ += text.size();
-            if (num_bytes_seen_ >= kManyBytes) reserve_large_cache();
-        }
-        encode_texts(texts, out, ends);
-    } catch (...) {
-        out.truncate(before);
-        throw;
+    if (!has_large_cache_) {
+        for (const Bytes text : texts) num_bytes_seen_ += text.size();
+        if (num_bytes_seen_ >= kManyBytes) reserve_large_cache();
     }
+    out.append_all_or_none([&] { encode_texts(texts, out, ends); });
 }
 
 void Encoder::encode_texts(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends) {
@@ -83,16 +77,11 @@ void Encoder::encode_texts(std::span<const Bytes> texts, TokenBuffer& out, uint6
 
 void Encoder::encode_pretoken(Bytes pretoken, TokenBuffer& out) {
     if (pretoken.empty()) return;
-    const size_t before = out.size();
-    try {
-        const ShortKey key =
-            pretoken.size() > ShortKey::kMaxBytes ? ShortKey::of_long(pretoken) : ShortKey::of(pretoken);
+    const ShortKey key = pretoken.size() > ShortKey::kMaxBytes ? ShortKey::of_long(pretoken) : ShortKey::of(pretoken);
+    out.append_all_or_none([&] {
         look_up(pretoken, key, cache_.prefetch(key), out);
         cache_.grow_if_crowded();
-    } catch (...) {
-        out.truncate(before);
-        throw;
-    }
+    });
 }
 
 TokenId Encoder::find_whole(Bytes pretoken, ShortKey key) const {

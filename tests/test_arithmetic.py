@@ -85,7 +85,7 @@ class TestAgainstWholeNumbers:
                     encoder.encode(symbol, table)
             else:
                 encoder.encode(symbols, table)
-        bits = encoder.bits_if_closed
+        bits = encoder.num_bits_if_finished
         message = encoder.finish()
         assert message == reference.encode(slots)
         assert (bits + 7) // 8 == len(message)
@@ -147,7 +147,7 @@ class TestAgainstWholeNumbers:
 class TestMessages:
     def test_nothing(self) -> None:
         encoder = Encoder()
-        assert encoder.bits_if_closed == 0
+        assert encoder.num_bits_if_finished == 0
         assert encoder.finish() == b""
         assert Decoder(b"").decode(quantize([1, 1]), 0).tolist() == []
 
@@ -214,10 +214,10 @@ class TestMessages:
         first, second = symbols[:after], symbols[after:]
         encoder = Encoder()
         encoder.encode(first, table)
-        snapshot, bits = encoder.snapshot(), encoder.bits_if_closed
+        snapshot, bits = encoder.snapshot(), encoder.num_bits_if_finished
         encoder.encode(*undone)
         encoder.restore(snapshot)
-        assert encoder.bits_if_closed == bits
+        assert encoder.num_bits_if_finished == bits
         encoder.encode(second, table)
         message = encoder.finish()
         assert message == encoded(symbols, table)
@@ -238,13 +238,13 @@ class TestMessages:
         encoder.encode_model(symbols, model)
         assert Decoder(encoder.finish()).decode_model(model, len(symbols)).tolist() == symbols
 
-    def test_bits_if_closed_is_least(self) -> None:
+    def test_num_bits_if_finished_is_least(self) -> None:
         """No number of fewer bits decodes to the symbols."""
         table = quantize([60, 3, 1], 8)
         for symbols in ([0], [1], [2], [0, 1], [2, 2], [1, 0, 0, 2]):
             encoder = Encoder()
             encoder.encode(symbols, table)
-            bits = encoder.bits_if_closed
+            bits = encoder.num_bits_if_finished
 
             def decodes(value: int, num_bits: int, symbols: list[int] = symbols) -> bool:
                 message = (value << -num_bits % 8).to_bytes((num_bits + 7) // 8, "big")
@@ -338,7 +338,7 @@ class TestErrors:
 
     def test_impossible(self) -> None:
         """Where 2**64 - 1 does not divide evenly, a few numbers belong to no symbol."""
-        with pytest.raises(FormatError, match="not a message"):
+        with pytest.raises(FormatError, match="not the code"):
             Decoder(b"\xff" * 16).decode(quantize([1] * 3, 24), 1)
 
     @settings(max_examples=300)
@@ -388,7 +388,7 @@ class TestCodersInUse:
         early = first.snapshot()
         first.encode(b"x" * 100, table)
         late = first.snapshot()
-        with pytest.raises(ConfigError, match="another message"):
+        with pytest.raises(ConfigError, match="another code"):
             second.restore(early)
         first.restore(early)
         first.encode(b"y" * 200, table)
@@ -396,7 +396,7 @@ class TestCodersInUse:
             first.restore(late)
         first.restore(early)
         assert first.finish() == encoded(b"b" * 600, table)
-        with pytest.raises(ConfigError, match="another message"):
+        with pytest.raises(ConfigError, match="another code"):
             first.restore(early)
 
     def test_a_failing_row_leaves_the_decoder_where_it_was(self) -> None:

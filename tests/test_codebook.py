@@ -31,7 +31,7 @@ SAMPLE = (
     b"don't ((say)) 123 4567 \xc3\xa9\xc3\xa9\xc3\xa9 \xff\xfe   \n\n  \t it's aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
 ) * 8
 PATTERNS = [None, "strict", "cl100k", "whitespace"]
-BOOKS = {pattern: Codebook.train(SAMPLE, bits=10, pattern=pattern, refinements=3) for pattern in PATTERNS}
+BOOKS = {pattern: Codebook.train(SAMPLE, bits=10, pattern=pattern, num_rounds=3) for pattern in PATTERNS}
 texts = st.one_of(
     st.binary(max_size=100),
     st.lists(st.sampled_from([b"it was ", b"the ", b"t", b" ", b"\n", b"  ", b"age", b"aaaa", b"'s", b"12"])).map(
@@ -138,7 +138,7 @@ def test_legality_is_exact_without_a_pattern(seed: int) -> None:
     rng = random.Random(seed)
     book = random_book(rng, b"ab", 5)
     tokens = [s for s in book.strings if set(s) <= {97, 98}]
-    forbidden = {s: book.forbidden_first(book.strings.index(s)) for s in tokens}
+    forbidden = {s: book.illegal_next_bytes(book.strings.index(s)) for s in tokens}
     strings = set(book.strings)
     checked = 0
     for sequence in oracle.sequences(tokens, 6):
@@ -156,7 +156,7 @@ def test_encode_makes_legal_steps_only(pattern: str | None, data: bytes) -> None
     book = BOOKS[pattern]
     ids = book.encode(data)
     firsts = np.array([book.strings[i][0] for i in ids[1:]], np.int64)
-    known, any_text = book.forbidden_first_in(ids), book.forbidden_first(ids)
+    known, any_text = book.illegal_next_bytes_in_text(ids), book.illegal_next_bytes(ids)
     assert known.shape == any_text.shape == (len(ids), 256)
     assert not known[np.arange(len(firsts)), firsts].any()
     assert not any_text[np.arange(len(firsts)), firsts].any()
@@ -179,7 +179,7 @@ def test_with_a_pattern_steps_are_legal_where_borders_say_so(pattern: str) -> No
         begins = [0, *ends[:-1]]
         cut = any(begin < border < end for begin, end in zip(begins, ends, strict=True) for border in borders)
         ids = np.array([book.strings.index(s) for s in sequence], np.uint32)
-        rows = with_pattern.forbidden_first_in(ids)
+        rows = with_pattern.illegal_next_bytes_in_text(ids)
         legal = not cut and not any(rows[i][b[0]] for i, b in enumerate(sequence[1:]))
         assert legal == (with_pattern.encode(text).tolist() == ids.tolist())
 
@@ -280,14 +280,14 @@ def test_what_is_wrong_is_said() -> None:
             Codebook.from_strings(strings, bits)
     with pytest.raises(ConfigError, match="unknown pattern"):
         Codebook.train(b"text", 9, "english")
-    with pytest.raises(ConfigError, match="refinements"):
-        Codebook.train(b"text", 9, refinements=-1)
+    with pytest.raises(ConfigError, match="num_rounds"):
+        Codebook.train(b"text", 9, num_rounds=-1)
     with pytest.raises(ConfigError, match="num_threads"):
         book.encode(b"", num_threads=0)
     with pytest.raises(ConfigError, match="dtype"):
         book.encode(b"", np.int64)
     for ids in ([1023], [0, 5, 70000], [-1]):
-        for method in (book.decode, book.byte_lengths, book.forbidden_first):
+        for method in (book.decode, book.byte_lengths, book.illegal_next_bytes):
             with pytest.raises(UnknownTokenError, match="is not one of"):
                 method(np.array(ids))
     with pytest.raises(UnknownTokenError):
@@ -295,10 +295,10 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(TypeError):
         book.decode(np.array([0.5]))
     assert book.decode([]) == b""
-    assert book.forbidden_first(0).shape == (256,)
+    assert book.illegal_next_bytes(0).shape == (256,)
 
 
-@pytest.mark.parametrize("options", [{}, {"pattern": "strict"}, {"within_words": True}, {"refinements": 0}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"pattern": "strict"}, {"within_words": True}, {"num_rounds": 0}], ids=str)
 def test_training_does_not_depend_on_threads(options: dict[str, Any]) -> None:
     documents = [SAMPLE[:700], b"", SAMPLE * 100, b"\x00\x01" * 500]
     one, two = (Codebook.train(documents, 9, num_threads=n, **options) for n in (1, 2))
@@ -310,7 +310,7 @@ def test_training_does_not_depend_on_threads(options: dict[str, Any]) -> None:
 def test_training_learns() -> None:
     text = SAMPLE * 3
     trained = Codebook.train(text, 9)
-    counted = Codebook.train(text, 9, refinements=0)
+    counted = Codebook.train(text, 9, num_rounds=0)
     assert len(trained.encode(text)) <= len(counted.encode(text)) < len(text) / 3
     refined = counted.refine(text)
     assert refined.bits == 9
@@ -366,7 +366,7 @@ def test_likeliest_strings_are_those_of_the_definition() -> None:
 
 
 def test_from_a_context_mixer() -> None:
-    mixer = fc.arithmetic.ContextMixer.train(SAMPLE, log2_table_bytes=16, window=8).freeze()
+    mixer = fc.arithmetic.ContextMixer.train(SAMPLE, log2_table_bytes=16, reset_interval=8).freeze()
     book = Codebook.from_model(mixer.distributions, 10)
     assert book.decode(book.encode(SAMPLE)) == SAMPLE
     assert len(book.encode(SAMPLE)) < len(Codebook.from_model(CountModel(SAMPLE, 0), 10).encode(SAMPLE))

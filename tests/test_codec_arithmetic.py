@@ -16,7 +16,7 @@ from tests.random_text import CODE_POINTS, random_strings
 @functools.cache
 def mixer(window: int | None = None) -> ContextMixer:
     text = "".join(random_strings(CODE_POINTS, 300, seed=0)).encode() + b"the cat sat on the mat. " * 300
-    return ContextMixer.train(text, log2_table_bytes=16, window=window).freeze()
+    return ContextMixer.train(text, log2_table_bytes=16, reset_interval=window).freeze()
 
 
 CODECS = [

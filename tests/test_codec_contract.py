@@ -45,12 +45,12 @@ CHARACTERS = sorted(set(SAMPLE.decode()))
 
 @functools.cache
 def mixer(window: int | None = None) -> ContextMixer:
-    return ContextMixer.train(SAMPLE * 3, log2_table_bytes=14, window=window).freeze()
+    return ContextMixer.train(SAMPLE * 3, log2_table_bytes=14, reset_interval=window).freeze()
 
 
 @functools.cache
 def codebook(bits: int, pattern: str | None = None) -> Codebook:
-    return Codebook.train(SAMPLE, bits=bits, pattern=pattern, refinements=1)
+    return Codebook.train(SAMPLE, bits=bits, pattern=pattern, num_rounds=1)
 
 
 def paper(token_bits: int) -> PaperEqualInfoCodec:

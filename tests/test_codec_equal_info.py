@@ -15,9 +15,9 @@ from fastcompress.equal_info.paper import PaperWindows, frequencies
 from fastcompress.errors import ConfigError, DataError
 
 SAMPLE = b"It was the best of times, it was the worst of times, it was the age of wisdom; 12 \xc3\xa9\xff\n" * 9
-SMALL = Codebook.train(SAMPLE, bits=10, refinements=2)
-LARGE = Codebook.train(SAMPLE, bits=16, refinements=2)
-CUT = Codebook.train(SAMPLE, bits=10, pattern="cl100k", refinements=2)
+SMALL = Codebook.train(SAMPLE, bits=10, num_rounds=2)
+LARGE = Codebook.train(SAMPLE, bits=16, num_rounds=2)
+CUT = Codebook.train(SAMPLE, bits=10, pattern="cl100k", num_rounds=2)
 CODECS = [EqualInfoCodec(SMALL), EqualInfoCodec(LARGE), EqualInfoCodec(LARGE, token_bits=8), EqualInfoCodec(CUT)]
 each_codec = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: f"{codec.name}-{codec.fingerprint[:4]}")
 

@@ -47,7 +47,7 @@ def trained() -> ContextMixer:
 @settings(max_examples=30, deadline=None)
 @given(texts, st.sampled_from([12, 14]), st.sampled_from([None, 10]), st.sampled_from([None, 1, 5, 50]))
 def test_it_is_the_defined_model(data: bytes, table: int, match: int | None, window: int | None) -> None:
-    mixer = ContextMixer(log2_table_bytes=table, log2_match_entries=match, window=window)
+    mixer = ContextMixer(log2_table_bytes=table, log2_match_entries=match, reset_interval=window)
     defined = oracle.ContextMixer(table, match or 0, window or 0)
     assert mixer.encode(data) == oracle.encode(defined.update(data), data)
     mixer.update(data)
@@ -96,7 +96,7 @@ def test_golden_vectors() -> None:
 @settings(deadline=None)
 @given(texts, st.booleans(), st.sampled_from([None, 1, 7]))
 def test_there_and_back(data: bytes, freeze: bool, window: int | None) -> None:
-    mixer = small(window=window)
+    mixer = small(reset_interval=window)
     mixer.update(TEXT)
     if freeze:
         mixer = mixer.freeze()
@@ -165,7 +165,7 @@ def test_frozen_is_frozen(trained: ContextMixer) -> None:
 
 
 def test_windows_are_predicted_alone() -> None:
-    mixer = ContextMixer.train([TEXT], log2_table_bytes=16, window=10).freeze()
+    mixer = ContextMixer.train([TEXT], log2_table_bytes=16, reset_interval=10).freeze()
     assert (mixer.distribution(TEXT[:10]) == mixer.distribution(b"")).all()
     assert (mixer.distribution(TEXT[:13]) == mixer.distribution(TEXT[10:13])).all()
     assert not (mixer.distribution(TEXT[:9]) == mixer.distribution(b"")).all()
@@ -174,7 +174,7 @@ def test_windows_are_predicted_alone() -> None:
 def test_training_on_windows_learns_how_they_begin() -> None:
     text = TEXT * 5
     train, held_out = text[:8000], [text[i : i + 8] for i in range(8001, 10000, 16)]
-    windows = ContextMixer.train(train, log2_table_bytes=18, window=8).freeze()
+    windows = ContextMixer.train(train, log2_table_bytes=18, reset_interval=8).freeze()
     whole = ContextMixer.train(train, log2_table_bytes=18).freeze()
 
     def cost(mixer: ContextMixer) -> float:
@@ -202,7 +202,11 @@ def test_files(tmp_path: Path, trained: ContextMixer) -> None:
         mixer.save(path)
         loaded = ContextMixer.load(path)
         assert loaded.fingerprint == mixer.fingerprint == hashlib.sha256(path.read_bytes()).hexdigest()
-        assert (loaded.is_frozen, loaded.window, loaded.num_bytes) == (mixer.is_frozen, mixer.window, mixer.num_bytes)
+        assert (loaded.is_frozen, loaded.reset_interval, loaded.num_bytes) == (
+            mixer.is_frozen,
+            mixer.reset_interval,
+            mixer.num_bytes,
+        )
         assert loaded.encode(TEXT) == mixer.encode(TEXT)
         assert pickle.loads(pickle.dumps(mixer)).to_bytes() == mixer.to_bytes()
         path.write_bytes(b"?" + path.read_bytes()[1:])

@@ -202,11 +202,11 @@ def test_batch_of_streams() -> None:
             assert batch.fork(i).tokens() == lz77.parse(text, params)
         assert batch.num_bytes.tolist() == list(map(len, texts))
     assert (batch.num_stable >= batch.num_bytes // 40).all()
-    with pytest.raises(ConfigError, match="one row a stream"):
+    with pytest.raises(ConfigError, match="one row per stream"):
         batch.append(np.zeros(4, np.uint8))
     with pytest.raises(TypeError, match="uint8"):
         batch.append(np.zeros(5))
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="there are 5"):
         batch.fork(5)
 
 
@@ -214,7 +214,7 @@ def test_batch_of_streams() -> None:
     ("tokens", "message"),
     [
         ([(2, 0, 1)], "kind 2"),
-        ([(0, 256, 1)], "no byte"),
+        ([(0, 256, 1)], "a byte is 0 to 255"),
         ([(0, 1, 2)], "length 2"),
         ([(1, 1, 1)], "distance 1 after 0 bytes"),
         ([(0, 1, 1), (1, 2, 1)], "distance 2 after 1 bytes"),
@@ -226,7 +226,7 @@ def test_batch_of_streams() -> None:
 )
 def test_hostile_tokens_are_refused(tokens: list[tuple[int, int, int]], message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        lz77.reconstruct(lz77.LZTokens.of(map(lz77.Token._make, tokens)), max_bytes=1000)
+        lz77.reconstruct(lz77.LZTokens.from_tokens(map(lz77.Token._make, tokens)), max_bytes=1000)
 
 
 def test_bad_settings_are_refused() -> None:
@@ -238,7 +238,7 @@ def test_bad_settings_are_refused() -> None:
         lz77.literal_runs(lz77.parse(b""), 0)
     parser = lz77.IncrementalParser()
     parser.append(b"abc")
-    with pytest.raises(ConfigError, match="truncate 3 bytes to 4"):
+    with pytest.raises(ConfigError, match="num_bytes is 4; the parser has 3"):
         parser.truncate(4)
     with pytest.raises(ConfigError):
         parser.truncate(-1)
@@ -249,7 +249,7 @@ def test_bad_settings_are_refused() -> None:
 
 
 def test_statistics_of_a_parse() -> None:
-    tokens = lz77.LZTokens.of(
+    tokens = lz77.LZTokens.from_tokens(
         [lz77.Token.literal(97), lz77.Token.match(1, 5), lz77.Token.match(6, 4), lz77.Token.literal(0)]
     )
     stats = lz77.statistics(tokens)

@@ -31,6 +31,9 @@ void bind_archive(py::module_& m);
 // Raises the class of fastcompress.errors that a status stands for.
 [[noreturn]] void raise(const Status& status);
 
+// Raises a class of fastcompress.errors by its name.
+[[noreturn]] void raise_named(const char* name, const std::string& message);
+
 inline void raise_if_failed(const Status& status) {
     if (!status.ok()) raise(status);
 }
@@ -51,30 +54,45 @@ auto without_gil(const Body& body) {
 // The named pattern, or a ConfigError that lists the names.
 pretokenizer::Pattern parse_pattern(std::string_view name);
 
-// The bytes of a str (as UTF-8) or of any bytes-like object, for as long as the TextView lives. ASCII strings, bytes
-// and read-only buffers are not copied, writable buffers are. A lone surrogate in a str becomes U+FFFD and a surrogate
-// pair its character, as in tiktoken. Built and destroyed with the GIL held; bytes() may be read without it.
+// What becomes of the surrogates of a str, which UTF-8 cannot encode (errors.SurrogateError has the rule).
+enum class Surrogates {
+    kRefuse,   // SurrogateError: for all that must give the text back
+    kReplace,  // a lone one becomes U+FFFD and a pair its character, as in tiktoken
+};
+
+// The bytes of a str (as UTF-8) or of any bytes-like object, for as long as the TextView lives. Of str and bytes, and of
+// views of bytes, nothing is copied. Any other buffer is, even a read-only one: whoever owns the memory can change it
+// while it is read. Built and destroyed with the GIL held; bytes() may be read without it.
 class TextView {
   public:
-    explicit TextView(py::handle text);
+    explicit TextView(py::handle text, Surrogates surrogates = Surrogates::kRefuse);
     Bytes bytes() const { return text_.memory; }
 
-    // The same, but a short str that is not ASCII is left as it is, to become UTF-8 when it is read.
+    // The same, with surrogates replaced, but a short str that is not ASCII is left as it is, to become UTF-8 when it is
+    // read.
     static TextView as_stored(py::handle text);
     const unicode::StoredText& stored() const { return text_; }
 
   private:
     TextView() = default;
     py::object owner_;
-    py::buffer_info buffer_;
     unicode::StoredText text_;
 };
 
-// The texts of a list, to be read without the GIL.
-inline std::vector<TextView> text_views(const py::list& texts) {
+// The items of a sequence as they are now. Whatever Python code runs afterwards (a buffer's, an __index__) cannot change
+// them, and they live as long as the tuple.
+inline py::tuple items_of(py::handle sequence) {
+    auto items = py::reinterpret_steal<py::tuple>(PySequence_Tuple(sequence.ptr()));
+    if (!items) throw py::error_already_set();
+    return items;
+}
+
+// The texts of a sequence, to be read without the GIL.
+inline std::vector<TextView> text_views(py::handle texts) {
+    const py::tuple items = items_of(texts);
     std::vector<TextView> views;
-    views.reserve(texts.size());
-    for (const py::handle text : texts) views.emplace_back(text);
+    views.reserve(items.size());
+    for (size_t i = 0; i < items.size(); ++i) views.emplace_back(items[i]);
     return views;
 }
 

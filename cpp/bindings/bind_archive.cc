@@ -1,11 +1,16 @@
 #include <pybind11/stl.h>
 
-#include <mutex>
-
 #include "bind.h"
 #include "fastcompress/archive/container.h"
+#include "guarded.h"
 
 namespace fastcompress::bindings {
+
+template <>
+inline constexpr const char* kPythonName<archive::ArchiveWriter> = "Compressor";
+template <>
+inline constexpr const char* kPythonName<archive::ArchiveReader> = "Decompressor";
+
 namespace {
 
 using archive::ArchiveReader;
@@ -39,23 +44,6 @@ WriterSettings make_settings(const std::string& method, unsigned level, size_t b
     return {method_named(method), level, block_bytes, content_bytes, num_threads};
 }
 
-// A pass over an archive from Python, which may be called from several threads: each call has it alone.
-template <class Pass>
-class Guarded {
-  public:
-    explicit Guarded(Pass pass) : pass_(std::move(pass)) {}
-    template <class Body>
-    auto with(const Body& body) {
-        return without_gil([&] {
-            const std::scoped_lock lock(mutex_);
-            return body(pass_);
-        });
-    }
-
-  private:
-    std::mutex mutex_;
-    Pass pass_;
-};
 using Writer = Guarded<ArchiveWriter>;
 using Reader = Guarded<ArchiveReader>;
 
@@ -64,28 +52,31 @@ void bind_passes(py::module_& sub) {
         .def(py::init([](const std::string& method, unsigned level, size_t block_bytes,
                          std::optional<uint64_t> content_bytes, size_t num_threads) {
             const auto settings = make_settings(method, level, block_bytes, content_bytes, num_threads);
-            return std::make_unique<Writer>(value_or_raise(ArchiveWriter::make(settings)));
+            return make_guarded<ArchiveWriter>(value_or_raise(ArchiveWriter::make(settings)));
         }))
         .def("append",
              [](Writer& writer, py::handle data) {
                  const TextView view(data);
-                 return to_py_bytes(writer.with([&](ArchiveWriter& pass) { return pass.append(view.bytes()); }));
+                 return to_py_bytes(
+                     writer.write_without_gil([&](ArchiveWriter& pass) { return pass.append(view.bytes()); }));
              })
         .def("finish", [](Writer& writer) {
-            return to_py_bytes(value_or_raise(writer.with([](ArchiveWriter& pass) { return pass.finish(); })));
+            return to_py_bytes(
+                value_or_raise(writer.write_without_gil([](ArchiveWriter& pass) { return pass.finish(); })));
         });
     py::class_<Reader>(sub, "Reader")
         .def(py::init([](uint64_t max_output, size_t num_threads) {
-            return std::make_unique<Reader>(ArchiveReader(max_output, num_threads));
+            return make_guarded<ArchiveReader>(max_output, num_threads);
         }))
         .def("append",
              [](Reader& reader, py::handle data) {
                  const TextView view(data);
-                 return to_py_bytes(
-                     value_or_raise(reader.with([&](ArchiveReader& pass) { return pass.append(view.bytes()); })));
+                 return to_py_bytes(value_or_raise(
+                     reader.write_without_gil([&](ArchiveReader& pass) { return pass.append(view.bytes()); })));
              })
-        .def("finish",
-             [](Reader& reader) { raise_if_failed(reader.with([](ArchiveReader& pass) { return pass.finish(); })); });
+        .def("finish", [](Reader& reader) {
+            raise_if_failed(reader.write_without_gil([](ArchiveReader& pass) { return pass.finish(); }));
+        });
 }
 
 py::tuple header(py::handle data) {

@@ -2,8 +2,8 @@
 
 #include "bind_arithmetic.h"
 
+#include "coders.h"
 #include "fastcompress/arithmetic/bulk_coder.h"
-#include "message_coders.h"
 #include "symbols.h"
 
 namespace fastcompress::bindings {
@@ -26,72 +26,100 @@ Status for_checked_rows(const Tables& tables, const Code& code) {
     return {};
 }
 
-void encode(MessageEncoder& message, py::handle symbols, py::handle cumulative) {
-    const Turn turn(message.is_taken);
-    RangeEncoder& encoder = message.encoder;
+[[noreturn]] void raise_changed() {
+    raise(invalid_data("the symbols or tables changed while they were coded; do not write to arrays in use"));
+}
+
+// Calls encode(); if it fails, or the arrays turn out not to be the same, nothing has been encoded.
+template <class Encode>
+void undo_if_failed(RangeEncoder& encoder, const Encode& encode, const bool& is_same) {
+    const auto before = encoder.snapshot();
+    Status problem;
+    try {
+        problem = encode();
+    } catch (...) {
+        encoder.restore(before);
+        throw;
+    }
+    if (problem.ok() && is_same) return;
+    encoder.restore(before);
+    raise_if_failed(problem);
+    raise_changed();
+}
+
+// The part of [0, 2^precision) of one symbol of a table that was checked, read once.
+Quantizer::Slot checked_slot(const Tables& table, size_t symbol) {
+    const uint32_t begin = read_once(table.data()[symbol]);
+    const uint32_t end = read_once(table.data()[symbol + 1]);
+    if (begin >= end || end > 1u << table.precision()) raise_changed();
+    return {begin, end - begin};
+}
+
+void encode(CodeEncoder& code, py::handle symbols, py::handle cumulative) {
+    RangeEncoder& encoder = code.encoder;
     const Tables tables(cumulative);
     if (is_single(symbols)) {
         check_num_rows(tables.num_rows(), 1);
         raise_if_failed(tables.check_rows(0, tables.is_single() ? 0 : 1));
-        const uint32_t* const at = tables.data() + single_symbol(symbols, tables.num_symbols());
-        encoder.encode(at[0], at[1] - at[0], tables.precision());
+        const auto slot = checked_slot(tables, single_symbol(symbols, tables.num_symbols()));
+        encoder.encode(slot.cumulative, slot.frequency, tables.precision());
         return;
     }
     with_symbols(symbols_array(symbols), tables.num_symbols(), [&]<class Symbol>(std::span<const Symbol> all) {
         BulkEncoder bulk(encoder);
-        if (tables.is_single()) return without_gil([&] { bulk.encode(all, tables.data(), tables.precision()); });
+        if (tables.is_single()) {
+            const std::span<const uint32_t> table(tables.data(), tables.row_size());
+            if (!without_gil([&] { return bulk.encode(all, table, tables.precision()); })) raise_changed();
+            return;
+        }
         check_num_rows(tables.num_rows(), all.size());
-        const auto before = encoder.snapshot();
-        const auto problem = without_gil([&] {
-            return for_checked_rows(tables, [&](size_t begin, size_t end) {
-                bulk.encode_rows(all.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
-                                 tables.row_size(), tables.precision());
-            });
-        });
-        if (problem.ok()) return;
-        encoder.restore(before);
-        raise(problem);
+        bool is_same = true;
+        const auto code_rows = [&](size_t begin, size_t end) {
+            is_same =
+                is_same && bulk.encode_rows(all.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
+                                            tables.row_size(), tables.precision());
+        };
+        undo_if_failed(
+            encoder, [&] { return without_gil([&] { return for_checked_rows(tables, code_rows); }); }, is_same);
     });
 }
 
-void encode_weights(MessageEncoder& message, py::handle symbols, py::handle weights, Precision precision) {
-    const Turn turn(message.is_taken);
-    RangeEncoder& encoder = message.encoder;
+void encode_weights(CodeEncoder& code, py::handle symbols, py::handle weights, Precision precision) {
+    RangeEncoder& encoder = code.encoder;
     const Weights rows(weights, precision);
-    Quantizer& quantizer = message.quantizer.of(rows);
+    Quantizer& quantizer = code.quantizer.of(rows);
+    bool is_same = true;
     const auto put = [&](size_t row, size_t symbol) {
+        is_same = symbol < rows.num_symbols();
+        if (!is_same) return Status();
         const auto problem = rows.set_row(quantizer, row);
         if (!problem.ok()) return problem;
         const auto slot = quantizer.slot(symbol);
         encoder.encode(slot.cumulative, slot.frequency, rows.precision());
         return problem;
     };
-    const auto before = encoder.snapshot();
-    Status problem;
     if (is_single(symbols)) {
         check_num_rows(rows.num_rows(), 1);
-        problem = put(0, single_symbol(symbols, rows.num_symbols()));
-    } else {
-        with_symbols(symbols_array(symbols), rows.num_symbols(), [&](auto all) {
-            check_num_rows(rows.num_rows(), all.size());
-            problem = without_gil([&]() -> Status {
-                for (size_t i = 0; i < all.size(); ++i) {
-                    if (Status status = put(i, all[i]); !status.ok()) return status;
-                }
-                return {};
-            });
-        });
+        const size_t symbol = single_symbol(symbols, rows.num_symbols());
+        undo_if_failed(
+            encoder, [&] { return put(0, symbol); }, is_same);
+        return;
     }
-    if (problem.ok()) return;
-    encoder.restore(before);
-    raise(problem);
+    with_symbols(symbols_array(symbols), rows.num_symbols(), [&](auto all) {
+        check_num_rows(rows.num_rows(), all.size());
+        const auto put_all = [&]() -> Status {
+            for (size_t i = 0; i < all.size() && is_same; ++i) {
+                if (Status status = put(i, read_once(all[i])); !status.ok()) return status;
+            }
+            return {};
+        };
+        undo_if_failed(
+            encoder, [&] { return without_gil(put_all); }, is_same);
+    });
 }
 
-void check_message(bool is_ok) {
-    if (!is_ok) {
-        raise(malformed(
-            "this is not a message of these symbols: it is truncated, damaged, or was encoded with other tables"));
-    }
+void check_code(bool is_ok) {
+    if (!is_ok) CodeDecoder::raise_damaged();
 }
 
 // Calls decode() with a span of the type named, to fill, and gives its array.
@@ -113,68 +141,65 @@ py::array decoded(const py::dtype& dtype, size_t count, size_t num_symbols, cons
     throw py::type_error("dtype must be uint8, uint16 or uint32, not " + std::string(py::str(dtype)));
 }
 
-size_t decode_symbol(MessageDecoder& message, py::handle cumulative) {
-    const Turn turn(message.is_taken);
+size_t decode_symbol(CodeDecoder& code, py::handle cumulative) {
     const Tables tables(cumulative);
     check_num_rows(tables.num_rows(), 1);
     raise_if_failed(tables.check_rows(0, tables.is_single() ? 0 : 1));
-    RangeDecoder& decoder = message.ready(1);
+    RangeDecoder& decoder = code.ready(1);
     const size_t symbol =
         arithmetic::find_symbol(tables.data(), tables.num_symbols(), decoder.peek(tables.precision()));
-    decoder.consume(tables.data()[symbol], tables.data()[symbol + 1] - tables.data()[symbol]);
-    check_message(decoder.ok());
+    const auto slot = checked_slot(tables, symbol);
+    decoder.consume(slot.cumulative, slot.frequency);
+    check_code(decoder.ok());
     return symbol;
 }
 
-py::array decode(MessageDecoder& message, py::handle cumulative, size_t count, const py::dtype& dtype) {
-    const Turn turn(message.is_taken);
+py::array decode(CodeDecoder& code, py::handle cumulative, size_t count, const py::dtype& dtype) {
     const Tables tables(cumulative);
     if (!tables.is_single()) check_num_rows(tables.num_rows(), count);
-    RangeDecoder& decoder = message.ready(count);
+    RangeDecoder& decoder = code.ready(count);
     return decoded(dtype, count, tables.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
         BulkDecoder bulk(decoder);
         if (tables.is_single()) {
-            return check_message(without_gil([&] {
+            return check_code(without_gil([&] {
                 return bulk.decode(out, {tables.data(), tables.row_size()}, tables.precision());
             }));
         }
         const RangeDecoder before = decoder;
         const auto problem = without_gil([&] {
             return for_checked_rows(tables, [&](size_t begin, size_t end) {
-                bulk.decode_rows(out.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
-                                 tables.row_size(), tables.precision());
+                (void)bulk.decode_rows(out.subspan(begin, end - begin), tables.data() + begin * tables.row_size(),
+                                       tables.row_size(), tables.precision());
             });
         });
         if (!problem.ok()) {
             decoder = before;
             raise(problem);
         }
-        check_message(decoder.ok());
+        check_code(decoder.ok());
     });
 }
 
-size_t decode_symbol_weights(MessageDecoder& message, py::handle weights, Precision precision) {
-    const Turn turn(message.is_taken);
+size_t decode_symbol_weights(CodeDecoder& code, py::handle weights, Precision precision) {
     const Weights rows(weights, precision);
     check_num_rows(rows.num_rows(), 1);
-    RangeDecoder& decoder = message.ready(1);
-    Quantizer& quantizer = message.quantizer.of(rows);
+    RangeDecoder& decoder = code.ready(1);
+    Quantizer& quantizer = code.quantizer.of(rows);
     raise_if_failed(rows.set_row(quantizer, 0));
     Quantizer::Slot slot;
     const size_t symbol = quantizer.find(decoder.peek(rows.precision()), slot);
     decoder.consume(slot.cumulative, slot.frequency);
-    check_message(decoder.ok());
+    check_code(decoder.ok());
     return symbol;
 }
 
-py::array decode_weights(MessageDecoder& message, py::handle weights, Precision precision, const py::dtype& dtype) {
-    const Turn turn(message.is_taken);
+py::array decode_weights(CodeDecoder& code, py::handle weights, Precision precision, const py::dtype& dtype) {
     const Weights rows(weights, precision);
-    RangeDecoder& decoder = message.ready(rows.num_rows());
+    RangeDecoder& decoder = code.ready(rows.num_rows());
     const RangeDecoder before = decoder;
     return decoded(dtype, rows.num_rows(), rows.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
         const auto problem = without_gil([&]() -> Status {
-            Quantizer& quantizer = message.quantizer.of(rows);
+            Quantizer& quantizer = code.quantizer.of(rows);
             for (size_t i = 0; i < out.size(); ++i) {
                 if (Status status = rows.set_row(quantizer, i); !status.ok()) return status;
                 Quantizer::Slot slot;
@@ -187,8 +212,91 @@ py::array decode_weights(MessageDecoder& message, py::handle weights, Precision 
             decoder = before;
             raise(problem);
         }
-        check_message(decoder.ok());
+        check_code(decoder.ok());
     });
+}
+
+// A method of a guarded object that changes it.
+template <class T, class Return, class... Args>
+auto changing(Return (*method)(T&, Args...)) {
+    return [method](Guarded<T>& guarded, Args... args) {
+        return guarded.write([&](T& object) { return method(object, args...); });
+    };
+}
+
+// The last overload of a method: says how it is called, in place of pybind11's list of what it was given.
+auto wrong_call(const char* usage) {
+    return [usage](const py::args&, const py::kwargs&) { throw py::type_error(std::string("call it as ") + usage); };
+}
+
+void bind_encoder(py::module_& sub) {
+    py::class_<EncoderSnapshot>(sub, "EncoderSnapshot");
+    py::class_<Guarded<CodeEncoder>>(sub, "Encoder")
+        .def(py::init([] { return make_guarded<CodeEncoder>(); }))
+        .def("encode", changing(&encode), py::arg("symbols"), py::arg("cumulative"))
+        .def("encode", wrong_call("encode(symbols, cumulative), with a table or one row per symbol; weights with a "
+                                  "precision go to encode_weights"))
+        .def("encode_weights", changing(&encode_weights), py::arg("symbols"), py::arg("weights"),
+             py::arg("precision") = py::none())
+        .def("encode_weights", wrong_call("encode_weights(symbols, weights, precision=None), precision an int or None"))
+        .def_property_readonly(
+            "num_bits_if_finished",
+            [](const Guarded<CodeEncoder>& guarded) {
+                return guarded.read([](const CodeEncoder& code) { return code.encoder.num_bits_if_finished(); });
+            })
+        .def("snapshot",
+             [](Guarded<CodeEncoder>& guarded) {
+                 return guarded.write([](CodeEncoder& code) { return code.snapshot(); });
+             })
+        .def("restore",
+             [](Guarded<CodeEncoder>& guarded, const EncoderSnapshot& snapshot) {
+                 guarded.write([&](CodeEncoder& code) { code.restore(snapshot); });
+             })
+        .def("restore", wrong_call("restore(snapshot), with what snapshot() returned"))
+        .def("take",
+             [](Guarded<CodeEncoder>& guarded) {
+                 return to_py_bytes(guarded.write([](CodeEncoder& code) { return code.encoder.take_settled(); }));
+             })
+        .def("finish", [](Guarded<CodeEncoder>& guarded) {
+            return to_py_bytes(guarded.write([](CodeEncoder& code) { return code.finish(); }));
+        });
+}
+
+void bind_decoder(py::module_& sub) {
+    using Decoder = Guarded<CodeDecoder>;
+    py::class_<DecoderSnapshot>(sub, "DecoderSnapshot");
+    py::class_<Decoder>(sub, "Decoder")
+        .def(py::init([] { return make_guarded<CodeDecoder>(); }))
+        .def("append", [](Decoder& guarded, const py::bytes& piece,
+                          bool is_last) { guarded.write([&](CodeDecoder& code) { code.append(piece, is_last); }); })
+        .def_property_readonly("num_ready",
+                               [](const Decoder& guarded) {
+                                   return guarded.read([](const CodeDecoder& code) { return code.num_ready(); });
+                               })
+        .def_property_readonly("num_bytes_read",
+                               [](const Decoder& guarded) {
+                                   return guarded.read([](const CodeDecoder& code) { return code.num_bytes_read(); });
+                               })
+        .def("decode_symbol", changing(&decode_symbol), py::arg("cumulative"))
+        .def("decode_symbol", wrong_call("decode_symbol(cumulative), with one table"))
+        .def("decode_symbol_weights", changing(&decode_symbol_weights), py::arg("weights"),
+             py::arg("precision") = py::none())
+        .def("decode_symbol_weights",
+             wrong_call("decode_symbol_weights(weights, precision=None), precision an int or None"))
+        .def("decode_array", changing(&decode))
+        .def("decode_weights_array", changing(&decode_weights))
+        .def("snapshot",
+             [](const Decoder& guarded) {
+                 return guarded.read([](const CodeDecoder& code) { return code.snapshot(); });
+             })
+        .def("restore",
+             [](Decoder& guarded, const DecoderSnapshot& snapshot) {
+                 guarded.write([&](CodeDecoder& code) { code.restore(snapshot); });
+             })
+        .def("restore", wrong_call("restore(snapshot), with what snapshot() returned"))
+        .def("finish", [](Decoder& guarded, bool allow_trailing) {
+            guarded.write([&](CodeDecoder& code) { code.finish(allow_trailing); });
+        });
 }
 
 }  // namespace
@@ -196,28 +304,8 @@ py::array decode_weights(MessageDecoder& message, py::handle weights, Precision 
 void bind_arithmetic(py::module_& m) {
     py::module_ sub = m.def_submodule("arithmetic");
     bind_quantizer(sub);
-    py::class_<EncoderSnapshot>(sub, "EncoderSnapshot");
-    py::class_<MessageEncoder>(sub, "Encoder")
-        .def(py::init<>())
-        .def("encode", &encode, py::arg("symbols"), py::arg("cumulative"))
-        .def("encode_weights", &encode_weights, py::arg("symbols"), py::arg("weights"),
-             py::arg("precision") = py::none())
-        .def_property_readonly("bits_if_closed", &MessageEncoder::bits_if_closed)
-        .def("snapshot", &MessageEncoder::snapshot)
-        .def("restore", &MessageEncoder::restore)
-        .def("take", [](MessageEncoder& message) { return to_py_bytes(message.take()); })
-        .def("finish", [](MessageEncoder& message) { return to_py_bytes(message.finish()); });
-    py::class_<DecoderSnapshot>(sub, "DecoderSnapshot");
-    py::class_<MessageDecoder>(sub, "Decoder")
-        .def(py::init<>())
-        .def("append", &MessageDecoder::append)
-        .def_property_readonly("num_ready", &MessageDecoder::num_ready)
-        .def("decode_symbol", &decode_symbol, py::arg("cumulative"))
-        .def("decode_symbol_weights", &decode_symbol_weights, py::arg("weights"), py::arg("precision") = py::none())
-        .def("decode_array", &decode)
-        .def("decode_weights_array", &decode_weights)
-        .def("snapshot", &MessageDecoder::snapshot)
-        .def("restore", &MessageDecoder::restore);
+    bind_encoder(sub);
+    bind_decoder(sub);
 }
 
 }  // namespace fastcompress::bindings

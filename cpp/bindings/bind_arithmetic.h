@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bind.h"
+#include "columns.h"
 #include "fastcompress/arithmetic/quantizer.h"
 
 namespace fastcompress::bindings {
@@ -13,11 +14,6 @@ template <class T>
 using CArray = py::array_t<T, py::array::c_style>;
 
 void bind_quantizer(py::module_& sub);
-
-// Whether numbers are in this machine's byte order.
-inline bool is_native(const py::array& array) {
-    return array.dtype().byteorder() == '=' || array.dtype().byteorder() == '|';
-}
 
 // As Python gives it; none is the default one.
 using Precision = std::optional<int64_t>;

@@ -45,7 +45,11 @@ std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::str
 
 std::unique_ptr<Tokenizer> from_ranks(const py::dict& ranks, std::string_view pattern, const Specials& specials) {
     std::vector<std::string> tokens;
-    for (const auto& [token, rank] : ranks) {
+    const auto items = py::reinterpret_steal<py::list>(PyDict_Items(ranks.ptr()));  // __index__ of a rank may change it
+    if (!items) throw py::error_already_set();
+    for (const py::handle item : items) {
+        const auto pair = py::reinterpret_borrow<py::tuple>(item);
+        const py::object token = pair[0], rank = pair[1];
         if (!py::isinstance<py::bytes>(token)) {
             throw py::type_error("tokens are bytes, not " + std::string(Py_TYPE(token.ptr())->tp_name));
         }
@@ -122,12 +126,11 @@ py::bytes token_bytes(const Tokenizer& tokenizer, py::handle index) {
 }
 
 TokenId token_id(const Tokenizer& tokenizer, py::handle token) {
+    std::optional<TextView> view;
     Bytes bytes;
     if (PyUnicode_Check(token.ptr())) {
-        Py_ssize_t size = 0;
-        const char* const text = PyUnicode_AsUTF8AndSize(token.ptr(), &size);
-        if (!text) throw py::error_already_set();
-        bytes = as_bytes({text, static_cast<size_t>(size)});
+        view.emplace(token, Surrogates::kReplace);
+        bytes = view->bytes();
     } else if (PyBytes_Check(token.ptr())) {
         bytes = bindings::bytes_of(py::reinterpret_borrow<py::bytes>(token));
     } else {

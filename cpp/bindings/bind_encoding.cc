@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bind_bpe.h"
+#include "columns.h"
 #include "fastcompress/bpe/encode/dropout.h"
 
 namespace fastcompress::bindings {
@@ -75,7 +76,7 @@ bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) 
 bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
                              std::optional<size_t> num_threads) {
     constexpr size_t kManyBytes = size_t{1} << 20;  // less is not worth starting threads, unless they are asked for
-    const TextView view(text);
+    const TextView view(text, Surrogates::kReplace);
     const Bytes bytes = view.bytes();
     check_size(bytes, tokenizer.text_encoder.max_text_bytes());
     const bpe::TextMethod method = method_of(tokenizer, allowed);
@@ -107,15 +108,10 @@ py::list encode_to_list(Tokenizer& tokenizer, py::handle text, const py::bytes& 
 // The views keep every text alive and readable while the GIL is released.
 template <class MakeView>
 std::vector<TextView> views_of(const py::sequence& texts, const MakeView& view_of) {
-    // A list or tuple of the items: a sequence that makes its items on access would free them at once.
-    const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(texts.ptr(), "expected a sequence of texts"));
-    if (!items) throw py::error_already_set();
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
+    const py::tuple items = items_of(texts);
     std::vector<TextView> views;
-    views.reserve(static_cast<size_t>(count));
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        views.push_back(view_of(PySequence_Fast_GET_ITEM(items.ptr(), i)));
-    }
+    views.reserve(items.size());
+    for (size_t i = 0; i < items.size(); ++i) views.push_back(view_of(items[i]));
     return views;
 }
 
@@ -152,36 +148,43 @@ py::list encode_batch_to_lists(Tokenizer& tokenizer, const py::sequence& texts, 
     return lists;
 }
 
-// Borders of pretokens that the caller has cut: ascending, none empty, the last one the text's length.
-std::span<const uint64_t> checked_ends(const py::array_t<uint64_t, py::array::c_style>& ends, Bytes text) {
-    const std::span<const uint64_t> borders(ends.data(), static_cast<size_t>(ends.size()));
+// The ends of pretokens that the caller has cut, in a copy that nobody else can change: ascending, none empty, the last
+// one the text's length.
+std::vector<uint64_t> checked_ends(py::handle given, Bytes text) {
+    const IntColumn<uint64_t> column(given, "ends");
+    const auto values = column.checked();
+    std::vector<uint64_t> ends(values.begin(), values.end());
     uint64_t begin = 0;
-    for (const uint64_t end : borders) {
+    for (const uint64_t end : ends) {
         if (end <= begin) throw py::value_error("ends must ascend");
         begin = end;
     }
     if (begin != text.size()) throw py::value_error("ends must ascend to the end of the text");
-    return borders;
+    return ends;
 }
 
 // texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i]. With a
 // custom pattern, its pretokens end at ends[i].
 py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
                                     const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
-                                    const std::vector<py::array_t<uint64_t, py::array::c_style>>& ends, double dropout,
-                                    std::optional<size_t> num_threads) {
+                                    const py::sequence& ends, double dropout, std::optional<size_t> num_threads) {
     const bool is_custom = !tokenizer.vocabulary.custom_pattern().empty();
-    const std::vector<TextView> views = views_of(texts, [](py::handle text) { return TextView(text); });
+    const std::vector<TextView> views =
+        views_of(texts, [](py::handle text) { return TextView(text, Surrogates::kReplace); });
     for (const TextView& view : views) check_size(view.bytes());
+    const py::tuple all_ends = items_of(ends);
     if (views.size() != seeds.size() || views.size() != begins.size() ||
-        ends.size() != (is_custom ? views.size() : 0)) {
+        all_ends.size() != (is_custom ? views.size() : 0)) {
         raise(invalid_argument("as many seeds and begins as texts are needed, and as many ends for a custom pattern"));
     }
     if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
     std::vector<bpe::DropoutText> stretches;
+    std::vector<std::vector<uint64_t>> checked(all_ends.size());
     for (size_t i = 0; i < views.size(); ++i) {
         stretches.push_back({views[i].bytes(), seeds[i], begins[i]});
-        if (is_custom) stretches.back().ends = checked_ends(ends[i], views[i].bytes());
+        if (!is_custom) continue;
+        checked[i] = checked_ends(all_ends[i], views[i].bytes());
+        stretches.back().ends = checked[i];
     }
     bpe::EncodedBatch batch = without_gil([&] {
         return bpe::encode_batch_with_dropout(tokenizer.vocabulary, stretches, dropout,
@@ -192,7 +195,7 @@ py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequen
 
 // The stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
 py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
-    const TextView view(text);
+    const TextView view(text, Surrogates::kReplace);
     check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
     py::list parts;
     tokenizer.text_encoder.for_each_segment(
@@ -204,7 +207,7 @@ py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& 
 // (byte offset, text) of the first special token in a text for which `wanted`, a byte for each added token, is not 0.
 std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
                                                            const py::bytes& wanted) {
-    const TextView view(text);
+    const TextView view(text, Surrogates::kReplace);
     const Bytes bytes = bindings::bytes_of(wanted);
     const auto& tokens = tokenizer.vocabulary.added_tokens();
     if (bytes.size() != tokens.size()) throw py::value_error("wanted needs a byte for each added token");
@@ -214,25 +217,28 @@ std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& toke
 }
 
 // The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
-py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, const py::array_t<uint64_t>& ends) {
-    const TextView view(text);
+py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, py::handle given) {
+    const TextView view(text, Surrogates::kReplace);
     check_size(view.bytes());
-    const auto borders = ends.unchecked<1>();
-    uint64_t begin = 0;
-    for (py::ssize_t i = 0; i < borders.shape(0); begin = borders(i++)) {
-        if (borders(i) < begin || borders(i) > view.bytes().size())
-            throw py::value_error("ends must ascend in the text");
-    }
-    return to_token_array(without_gil([&] {
+    const IntColumn<uint64_t> column(given, "ends");
+    const auto ends = column.checked();
+    bool is_ascending = true;
+    bpe::TokenBuffer all = without_gil([&] {
         bpe::TokenBuffer tokens(bpe::expected_ids(view.bytes().size()));
         tokenizer.pool.with_encoder(0, [&](bpe::Encoder& encoder) {
-            uint64_t from = 0;
-            for (py::ssize_t i = 0; i < borders.shape(0); from = borders(i++)) {
-                encoder.encode_pretoken(view.bytes().subspan(from, borders(i) - from), tokens);
+            uint64_t begin = 0;
+            for (const uint64_t& given_end : ends) {
+                const uint64_t end = read_once(given_end);  // another thread may change it
+                is_ascending = begin <= end && end <= view.bytes().size();
+                if (!is_ascending) return;
+                encoder.encode_pretoken(view.bytes().subspan(begin, end - begin), tokens);
+                begin = end;
             }
         });
         return tokens;
-    }));
+    });
+    if (!is_ascending) throw py::value_error("ends must ascend in the text");
+    return to_token_array(std::move(all));
 }
 
 }  // namespace

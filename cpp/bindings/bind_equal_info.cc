@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bind.h"
+#include "columns.h"
 #include "fastcompress/common/parallel.h"
 #include "fastcompress/equal_info/codebook.h"
 #include "fastcompress/equal_info/codebook_encoder.h"
@@ -90,7 +91,7 @@ py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads,
     return narrow_if(std::move(ids), is_narrow);
 }
 
-py::tuple encode_batch(const BoundCodebook& self, const py::list& texts, size_t num_threads, bool is_narrow) {
+py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_threads, bool is_narrow) {
     const std::vector<TextView> views = text_views(texts);
     std::vector<uint64_t> offsets(views.size() + 1);
     std::vector<uint32_t> joined;
@@ -112,7 +113,10 @@ py::bytes decode(const BoundCodebook& self, const Array<Id>& ids) {
     const std::span<const Id> span(ids.data(), static_cast<size_t>(ids.size()));
     const size_t size = value_or_raise(without_gil([&] { return self.book().decoded_bytes(span); }));
     py::bytes bytes = new_bytes(size);
-    without_gil([&, out = writable(bytes)] { self.book().decode(span, out); });
+    const std::span<uint8_t> out(writable(bytes), size);
+    if (!without_gil([&] { return self.book().decode(span, out); })) {
+        raise(invalid_data("the ids changed while they were decoded; do not write to arrays in use"));
+    }
     return bytes;
 }
 
@@ -148,7 +152,8 @@ py::array_t<bool> extensions(const BoundCodebook& self, const Array<uint32_t>& i
     bool* row = rows.mutable_data();
     std::fill(row, row + rows.size(), false);
     for (py::ssize_t i = 0; i < ids.size(); ++i, row += 256) {
-        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, ids.data()[i]))) row[byte] = true;
+        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, read_once(ids.data()[i]))))
+            row[byte] = true;
     }
     return rows;
 }
@@ -158,7 +163,7 @@ struct Corpus {
     std::vector<std::vector<uint64_t>> ends;
     std::vector<Document> documents;
 
-    Corpus(const py::list& texts, std::optional<Pattern> pattern) : views(text_views(texts)) {
+    Corpus(py::handle texts, std::optional<Pattern> pattern) : views(text_views(texts)) {
         without_gil([&] {
             ends.resize(views.size());
             for (size_t i = 0; i < views.size(); ++i) {
@@ -169,7 +174,7 @@ struct Corpus {
     }
 };
 
-BoundCodebook train(const py::list& texts, unsigned bits, const std::string& pattern, uint32_t refinements,
+BoundCodebook train(py::handle texts, unsigned bits, const std::string& pattern, uint32_t refinements,
                     bool within_words, const BoundCodebook* start, size_t num_threads) {
     const Corpus corpus(texts, pattern_of(pattern));
     const equal_info::TrainerSettings settings = {bits, refinements, threads_or_all(num_threads), within_words};

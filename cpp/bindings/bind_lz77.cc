@@ -6,8 +6,15 @@
 #include "fastcompress/lz77/parse.h"
 #include "fastcompress/lz77/parser_batch.h"
 #include "fastcompress/lz77/reconstruct.h"
+#include "guarded.h"
 
 namespace fastcompress::bindings {
+
+template <>
+inline constexpr const char* kPythonName<lz77::IncrementalParser> = "IncrementalParser";
+template <>
+inline constexpr const char* kPythonName<lz77::ParserBatch> = "ParserBatch";
+
 namespace {
 
 using lz77::IncrementalParser;
@@ -15,6 +22,8 @@ using lz77::Params;
 using lz77::ParserBatch;
 using lz77::Token;
 using lz77::TokenColumns;
+using Parser = Guarded<IncrementalParser>;
+using Batch = Guarded<ParserBatch>;
 
 Params make_params(uint32_t window, uint32_t min_length, uint32_t max_length, uint32_t depth, bool is_lazy) {
     const Params params = {window, min_length, max_length, depth,
@@ -29,7 +38,7 @@ py::tuple parse(py::handle data, const Params& params) {
     return to_arrays(without_gil([&] { return lz77::parse(view.bytes(), params); }));
 }
 
-py::tuple parse_batch(const py::list& texts, const Params& params, size_t num_threads) {
+py::tuple parse_batch(py::handle texts, const Params& params, size_t num_threads) {
     const std::vector<TextView> views = text_views(texts);
     for (const TextView& view : views) check_size(view.bytes().size());
     if (num_threads == 0) num_threads = default_num_threads();
@@ -56,16 +65,24 @@ py::tuple parse_batch(const py::list& texts, const Params& params, size_t num_th
     return py::make_tuple(arrays[0], arrays[1], arrays[2], to_array(std::move(offsets)));
 }
 
-py::bytes reconstruct(const Column<uint8_t>& kinds, const Column<uint32_t>& values, const Column<uint32_t>& lengths,
-                      size_t max_bytes) {
-    const auto k = as_span(kinds);
-    const auto v = as_span(values);
-    const auto l = as_span(lengths);
-    if (v.size() != k.size() || l.size() != k.size()) raise(invalid_argument("the columns of tokens differ in length"));
+py::bytes reconstruct(py::handle kinds, py::handle values, py::handle lengths, size_t max_bytes) {
+    const TokenArrays tokens(kinds, values, lengths);
+    const auto k = tokens.kinds();
+    const auto v = tokens.values();
+    const auto l = tokens.lengths();
     const size_t size = value_or_raise(without_gil([&] { return lz77::reconstructed_bytes(k, v, l, max_bytes); }));
+    tokens.raise_if_unreadable();
     py::bytes bytes = new_bytes(size);
-    without_gil([&, out = writable(bytes)] { lz77::reconstruct(k, v, l, out); });
+    const std::span<uint8_t> out(writable(bytes), size);
+    if (!without_gil([&] { return lz77::reconstruct(k, v, l, out); })) {
+        raise(invalid_data("the tokens changed while they were decoded; do not write to arrays in use"));
+    }
     return bytes;
+}
+
+// Private copies of columns, once every token is known to be well-formed by itself.
+py::tuple check_tokens(py::handle kinds, py::handle values, py::handle lengths) {
+    return to_arrays(TokenArrays(kinds, values, lengths).copy());
 }
 
 void check_greedy(const Params& params) {
@@ -79,107 +96,175 @@ Token make_token(uint32_t kind, uint32_t value, uint32_t length) {
     return {static_cast<lz77::TokenKind>(std::min(kind, 255u)), value, length};
 }
 
-void append(IncrementalParser& parser, py::handle data) {
+void append(Parser& guarded, py::handle data) {
     const TextView view(data);
-    check_size(parser.num_bytes() + view.bytes().size());
-    without_gil([&] { parser.append(view.bytes()); });
+    guarded.write([&](IncrementalParser& parser) {
+        check_size(parser.num_bytes() + view.bytes().size());
+        without_gil([&] { parser.append(view.bytes()); });
+    });
 }
 
 void truncate(IncrementalParser& parser, size_t num_bytes) {
     if (num_bytes > parser.num_bytes()) {
-        raise(invalid_argument("cannot truncate " + std::to_string(parser.num_bytes()) + " bytes to " +
-                               std::to_string(num_bytes)));
+        raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; the parser has " +
+                               std::to_string(parser.num_bytes())));
     }
     without_gil([&] { parser.truncate(num_bytes); });
 }
 
+// query(parser) for a greedy one.
 template <class Query>
-auto legal(const IncrementalParser& parser, const Query& query) {
-    check_greedy(parser.params());
-    return without_gil(query);
-}
-
-size_t checked_stream(const ParserBatch& batch, size_t stream) {
-    if (stream >= batch.size()) throw py::index_error("there are " + std::to_string(batch.size()) + " streams");
-    return stream;
-}
-
-void append_each(ParserBatch& batch, const Column<uint8_t>& bytes) {
-    if (bytes.ndim() < 1 || bytes.ndim() > 2 || static_cast<size_t>(bytes.shape(0)) != batch.size()) {
-        raise(invalid_argument("bytes must be uint8[" + std::to_string(batch.size()) + "] or [" +
-                               std::to_string(batch.size()) + ", k], one row a stream"));
-    }
-    const size_t row = bytes.ndim() == 1 ? 1 : static_cast<size_t>(bytes.shape(1));
-    for (size_t i = 0; i < batch.size(); ++i) check_size(batch[i].num_bytes() + row);
-    without_gil([&] {
-        if (row == 1) return batch.append({bytes.data(), batch.size()});
-        for (size_t i = 0; i < batch.size(); ++i) batch[i].append(Bytes(bytes.data() + i * row, row));
+auto legal(const Parser& guarded, const Query& query) {
+    return guarded.read([&](const IncrementalParser& parser) {
+        check_greedy(parser.params());
+        return without_gil([&] { return query(parser); });
     });
 }
 
-template <class T, class Get>
-py::array_t<T> of_each(const ParserBatch& batch, const Get& get) {
-    std::vector<T> values(batch.size());
-    for (size_t i = 0; i < batch.size(); ++i) values[i] = static_cast<T>(get(batch[i]));
-    return to_array(std::move(values));
+size_t checked_stream(const ParserBatch& batch, size_t stream) {
+    if (stream >= batch.size()) {
+        throw py::index_error("stream is " + std::to_string(stream) + "; there are " + std::to_string(batch.size()));
+    }
+    return stream;
+}
+
+void append_each(Batch& guarded, const py::array_t<uint8_t, py::array::c_style>& given) {
+    guarded.write([&](ParserBatch& batch) {
+        const size_t size = batch.size();
+        if (given.ndim() < 1 || given.ndim() > 2 || static_cast<size_t>(given.shape(0)) != size) {
+            raise(invalid_argument("data must be uint8[" + std::to_string(size) + "] or uint8[" + std::to_string(size) +
+                                   ", k], one row per stream"));
+        }
+        const std::vector<uint8_t> bytes(given.data(), given.data() + given.size());
+        const size_t row = given.ndim() == 1 ? 1 : static_cast<size_t>(given.shape(1));
+        for (size_t i = 0; i < size; ++i) check_size(batch[i].num_bytes() + row);
+        without_gil([&] {
+            if (row == 1) return batch.append(bytes);
+            for (size_t i = 0; i < size; ++i) batch[i].append(Bytes(bytes).subspan(i * row, row));
+        });
+    });
+}
+
+template <class Get>
+py::array_t<uint64_t> of_each(const Batch& guarded, const Get& get) {
+    return guarded.read([&](const ParserBatch& batch) {
+        std::vector<uint64_t> values(batch.size());
+        for (size_t i = 0; i < batch.size(); ++i) values[i] = get(batch[i]);
+        return to_array(std::move(values));
+    });
 }
 
 void bind_parser(py::module_& sub) {
-    py::class_<IncrementalParser>(sub, "IncrementalParser")
-        .def(py::init<const Params&>())
+    py::class_<Parser>(sub, "IncrementalParser")
+        .def(py::init([](const Params& params) { return make_guarded<IncrementalParser>(params); }))
         .def("append", &append)
-        .def("truncate", &truncate)
-        .def("fork", [](const IncrementalParser& parser) { return std::make_unique<IncrementalParser>(parser); })
-        .def("tokens", [](const IncrementalParser& p) { return to_arrays(without_gil([&] { return p.tokens(); })); })
-        .def_property_readonly("num_bytes", &IncrementalParser::num_bytes)
-        .def_property_readonly("num_stable", &IncrementalParser::num_stable)
-        .def_property_readonly("stable_bytes", &IncrementalParser::stable_bytes)
+        .def("truncate", [](Parser& parser,
+                            size_t num_bytes) { parser.write([&](IncrementalParser& p) { truncate(p, num_bytes); }); })
+        .def("fork",
+             [](const Parser& parser) {
+                 return parser.read([](const IncrementalParser& p) { return make_guarded<IncrementalParser>(p); });
+             })
+        .def("tokens",
+             [](const Parser& parser) {
+                 return to_arrays(parser.read_without_gil([](const IncrementalParser& p) { return p.tokens(); }));
+             })
+        .def_property_readonly(
+            "num_bytes", [](const Parser& p) { return p.read([](const auto& parser) { return parser.num_bytes(); }); })
+        .def_property_readonly(
+            "num_stable",
+            [](const Parser& p) { return p.read([](const auto& parser) { return parser.num_stable(); }); })
+        .def_property_readonly(
+            "stable_bytes",
+            [](const Parser& p) { return p.read([](const auto& parser) { return parser.stable_bytes(); }); })
         .def("is_legal",
-             [](const IncrementalParser& p, uint32_t kind, uint32_t value, uint32_t length) {
-                 return legal(p, [&] { return p.is_legal(make_token(kind, value, length)); });
+             [](const Parser& parser, uint32_t kind, uint32_t value, uint32_t length) {
+                 return legal(parser, [&](const auto& p) { return p.is_legal(make_token(kind, value, length)); });
              })
         .def("push_token",
-             [](IncrementalParser& p, uint32_t kind, uint32_t value, uint32_t length) {
-                 return legal(p, [&] { return p.push_token(make_token(kind, value, length)); });
+             [](Parser& parser, uint32_t kind, uint32_t value, uint32_t length) {
+                 return parser.write([&](IncrementalParser& p) {
+                     check_greedy(p.params());
+                     return without_gil([&] { return p.push_token(make_token(kind, value, length)); });
+                 });
              })
         .def("legal_literals",
-             [](const IncrementalParser& p) {
-                 const auto mask = legal(p, [&] { return p.legal_literals(); });
+             [](const Parser& parser) {
+                 const auto mask = legal(parser, [](const auto& p) { return p.legal_literals(); });
                  py::array_t<bool> array(256);
                  std::ranges::copy(mask, array.mutable_data());
                  return array;
              })
         .def("legal_distances",
-             [](const IncrementalParser& p) { return to_array(legal(p, [&] { return p.legal_distances(); })); })
-        .def("legal_lengths", [](const IncrementalParser& p, uint32_t distance) {
-            const auto lengths = legal(p, [&] { return p.legal_lengths(distance); });
+             [](const Parser& parser) {
+                 return to_array(legal(parser, [](const auto& p) { return p.legal_distances(); }));
+             })
+        .def("legal_lengths", [](const Parser& parser, uint32_t distance) {
+            const auto lengths = legal(parser, [&](const auto& p) { return p.legal_lengths(distance); });
             return std::make_pair(lengths.shortest, lengths.longest);
         });
-    py::class_<ParserBatch>(sub, "ParserBatch")
-        .def(py::init<const Params&, size_t>())
-        .def("__len__", &ParserBatch::size)
+    py::class_<Batch>(sub, "ParserBatch")
+        .def(py::init(
+            [](const Params& params, size_t num_streams) { return make_guarded<ParserBatch>(params, num_streams); }))
+        .def("__len__", [](const Batch& batch) { return batch.read([](const auto& b) { return b.size(); }); })
         .def("append", &append_each)
-        .def("truncate", [](ParserBatch& batch, size_t stream,
-                            size_t num_bytes) { truncate(batch[checked_stream(batch, stream)], num_bytes); })
+        .def("truncate",
+             [](Batch& batch, size_t stream, size_t num_bytes) {
+                 batch.write([&](ParserBatch& b) { truncate(b[checked_stream(b, stream)], num_bytes); });
+             })
         .def("select",
-             [](ParserBatch& batch, const std::vector<size_t>& sources) {
-                 for (const size_t source : sources) checked_stream(batch, source);
-                 without_gil([&] { batch.select(sources); });
+             [](Batch& batch, const std::vector<size_t>& sources) {
+                 batch.write([&](ParserBatch& b) {
+                     for (const size_t source : sources) checked_stream(b, source);
+                     without_gil([&] { b.select(sources); });
+                 });
              })
         .def("fork",
-             [](const ParserBatch& batch, size_t stream) {
-                 return std::make_unique<IncrementalParser>(batch[checked_stream(batch, stream)]);
+             [](const Batch& batch, size_t stream) {
+                 return batch.read([&](const ParserBatch& b) {
+                     return make_guarded<IncrementalParser>(b[checked_stream(b, stream)]);
+                 });
              })
-        .def("num_bytes",
-             [](const ParserBatch& batch) {
-                 return of_each<uint64_t>(batch, [](const IncrementalParser& p) { return p.num_bytes(); });
-             })
-        .def("num_stable", [](const ParserBatch& batch) {
-            return of_each<uint64_t>(batch, [](const IncrementalParser& p) { return p.num_stable(); });
+        .def(
+            "num_bytes",
+            [](const Batch& batch) { return of_each(batch, [](const IncrementalParser& p) { return p.num_bytes(); }); })
+        .def("num_stable", [](const Batch& batch) {
+            return of_each(batch, [](const IncrementalParser& p) { return p.num_stable(); });
         });
 }
 
 }  // namespace
+
+TokenArrays::TokenArrays(py::handle kinds, py::handle values, py::handle lengths)
+    : kinds_(kinds, "kind"), values_(values, "value"), lengths_(lengths, "length") {
+    if (values_.size() != kinds_.size() || lengths_.size() != kinds_.size()) {
+        raise_named("ColumnError", "the columns of tokens have " + std::to_string(kinds_.size()) + ", " +
+                                       std::to_string(values_.size()) + " and " + std::to_string(lengths_.size()) +
+                                       " numbers; they must be equally long");
+    }
+    num_readable_ = std::min({kinds_.first_bad(), values_.first_bad(), lengths_.first_bad()});
+}
+
+void TokenArrays::raise_if_unreadable() const {
+    if (num_readable_ == kinds_.size()) return;
+    std::string what = lengths_.first_bad() == num_readable_ ? lengths_.bad_message() : "";
+    if (values_.first_bad() == num_readable_) what = values_.bad_message();
+    if (kinds_.first_bad() == num_readable_) what = kinds_.bad_message();
+    raise(malformed("token " + std::to_string(num_readable_) + " is malformed: " + what));
+}
+
+TokenColumns TokenArrays::copy() const {
+    const auto as_vector = [](const auto& column) { return std::vector(column.begin(), column.end()); };
+    TokenColumns tokens = {as_vector(kinds()), as_vector(values()), as_vector(lengths())};
+    raise_if_failed(without_gil([&]() -> Status {
+        for (size_t i = 0; i < tokens.size(); ++i) {
+            Status status = lz77::check_token(tokens.kinds[i], tokens.values[i], tokens.lengths[i], i);
+            if (!status.ok()) return status;
+        }
+        return {};
+    }));
+    raise_if_unreadable();
+    return tokens;
+}
 
 void check_size(size_t num_bytes) {
     if (num_bytes > lz77::kMaxTextBytes) {
@@ -196,6 +281,7 @@ void bind_lz77(py::module_& m) {
     sub.def("parse", &parse);
     sub.def("parse_batch", &parse_batch);
     sub.def("reconstruct", &reconstruct);
+    sub.def("check_tokens", &check_tokens);
     bind_parser(sub);
     bind_lz77_alphabets(sub);
 }

@@ -5,17 +5,32 @@
 #include <utility>
 
 #include "bind.h"
+#include "columns.h"
 #include "fastcompress/lz77/params.h"
 
 namespace fastcompress::bindings {
 
-template <class T>
-using Column = py::array_t<T, py::array::c_style | py::array::forcecast>;
+// The columns of tokens from Python, equally long.
+class TokenArrays {
+  public:
+    // ColumnError for what is not a row of integers, ConfigError for rows of different lengths.
+    TokenArrays(py::handle kinds, py::handle values, py::handle lengths);
 
-template <class T>
-std::span<const T> as_span(const Column<T>& column) {
-    return {column.data(), static_cast<size_t>(column.size())};
-}
+    // The tokens before the first one that has a number too large for its column or negative.
+    size_t num_readable() const { return num_readable_; }
+    std::span<const uint8_t> kinds() const { return kinds_.values().first(num_readable_); }
+    std::span<const uint32_t> values() const { return values_.values().first(num_readable_); }
+    std::span<const uint32_t> lengths() const { return lengths_.values().first(num_readable_); }
+    // FormatError if there is such a token.
+    void raise_if_unreadable() const;
+    // A copy that nobody else can change, each token well-formed by itself; a FormatError names the first that is not.
+    lz77::TokenColumns copy() const;
+
+  private:
+    IntColumn<uint8_t> kinds_;
+    IntColumn<uint32_t> values_, lengths_;
+    size_t num_readable_;
+};
 
 inline py::tuple to_arrays(lz77::TokenColumns tokens) {
     return py::make_tuple(to_array(std::move(tokens.kinds)), to_array(std::move(tokens.values)),

@@ -1,31 +1,38 @@
 #include <pybind11/stl.h>
 
 #include "bind.h"
+#include "columns.h"
 #include "fastcompress/arithmetic/adaptive_frequencies.h"
 #include "fastcompress/common/parallel.h"
-#include "fastcompress/context_mixer/context_mixer.h"
+#include "guarded_mixer.h"
 
 namespace fastcompress::bindings {
+
+template <>
+inline constexpr const char* kPythonName<arithmetic::AdaptiveFrequencies> = "AdaptiveFrequencies";
+
 namespace {
 
 using arithmetic::AdaptiveFrequencies;
 using arithmetic::FrequencyParams;
 using context_mixer::ContextMixer;
 using context_mixer::MixerParams;
-using Symbols = py::array_t<uint32_t, py::array::c_style>;
+using Frequencies = Guarded<AdaptiveFrequencies>;
 
 constexpr size_t kDistribution = 256;
 
-std::unique_ptr<ContextMixer> make_mixer(uint32_t log2_table_bytes, uint32_t log2_match_entries, uint32_t window) {
+std::unique_ptr<GuardedMixer> make_mixer(uint32_t log2_table_bytes, uint32_t log2_match_entries, uint32_t window) {
     const MixerParams params = {log2_table_bytes, log2_match_entries, window};
     raise_if_failed(check(params));
-    return std::make_unique<ContextMixer>(params);
+    return make_guarded<ContextMixer>(params);
 }
 
-void update(ContextMixer& mixer, py::handle data) {
-    if (mixer.is_frozen()) raise(invalid_argument("a frozen context mixer does not learn; train another"));
+void update(GuardedMixer& guarded, py::handle data) {
     const TextView view(data);
-    without_gil([&] { mixer.update(view.bytes()); });
+    guarded.write([&](ContextMixer& mixer) {
+        if (mixer.is_frozen()) raise(invalid_argument("a frozen context mixer does not learn; train another"));
+        without_gil([&] { mixer.update(view.bytes()); });
+    });
 }
 
 void check_precision(unsigned precision) {
@@ -34,13 +41,13 @@ void check_precision(unsigned precision) {
                            std::to_string(arithmetic::kMaxPrecision)));
 }
 
-py::array_t<uint32_t> distributions(const ContextMixer& mixer, const py::list& contexts, unsigned precision,
+py::array_t<uint32_t> distributions(const GuardedMixer& guarded, py::handle contexts, unsigned precision,
                                     size_t num_threads) {
     check_precision(precision);
     const std::vector<TextView> views = text_views(contexts);
     if (num_threads == 0) num_threads = default_num_threads();
     std::vector<uint32_t> rows(views.size() * kDistribution);
-    without_gil([&] {
+    guarded.read_without_gil([&](const ContextMixer& mixer) {
         const auto weight = [&](size_t i) { return views[i].bytes().size() + 10000; };
         parallel_parts(views.size(), num_threads, weight, [&](size_t, size_t begin, size_t end) {
             for (size_t i = begin; i < end; ++i) {
@@ -53,62 +60,74 @@ py::array_t<uint32_t> distributions(const ContextMixer& mixer, const py::list& c
     return to_array(std::move(rows)).reshape({num_rows, static_cast<py::ssize_t>(kDistribution)});
 }
 
-py::bytes encode_bytes(const ContextMixer& mixer, py::handle data) {
+py::bytes encode_bytes(const GuardedMixer& guarded, py::handle data) {
     const TextView view(data);
-    return to_py_bytes(without_gil([&] { return mixer.encode(view.bytes()); }));
+    return to_py_bytes(guarded.read_without_gil([&](const ContextMixer& mixer) { return mixer.encode(view.bytes()); }));
 }
 
-py::bytes decode_bytes(const ContextMixer& mixer, py::handle message, size_t num_bytes) {
-    const TextView view(message);
-    return to_py_bytes(value_or_raise(without_gil([&] { return mixer.decode(view.bytes(), num_bytes); })));
+py::bytes decode_bytes(const GuardedMixer& guarded, py::handle code, size_t num_bytes) {
+    const TextView view(code);
+    return to_py_bytes(value_or_raise(
+        guarded.read_without_gil([&](const ContextMixer& mixer) { return mixer.decode(view.bytes(), num_bytes); })));
 }
 
-std::unique_ptr<ContextMixer> parse_mixer(py::handle blob) {
+std::unique_ptr<GuardedMixer> parse_mixer(py::handle blob) {
     const TextView view(blob);
-    return std::make_unique<ContextMixer>(
-        value_or_raise(without_gil([&] { return ContextMixer::parse(view.bytes()); })));
+    return make_guarded<ContextMixer>(value_or_raise(without_gil([&] { return ContextMixer::parse(view.bytes()); })));
 }
 
-std::unique_ptr<ContextMixer> frozen(const ContextMixer& mixer) {
-    auto copy = without_gil([&] { return std::make_unique<ContextMixer>(mixer); });
-    copy->freeze();
-    return copy;
+std::unique_ptr<GuardedMixer> frozen(const GuardedMixer& guarded) {
+    return guarded.read_without_gil([](const ContextMixer& mixer) {
+        ContextMixer copy(mixer);
+        copy.freeze();
+        return make_guarded<ContextMixer>(std::move(copy));
+    });
 }
 
-std::unique_ptr<AdaptiveFrequencies> make_frequencies(uint32_t num_symbols, uint32_t increment, uint32_t limit) {
+std::unique_ptr<Frequencies> make_frequencies(uint32_t num_symbols, uint32_t increment, uint32_t limit) {
     const FrequencyParams params = {num_symbols, increment, limit};
     raise_if_failed(check(params));
-    return std::make_unique<AdaptiveFrequencies>(params);
+    return make_guarded<AdaptiveFrequencies>(params);
 }
 
-std::span<const uint32_t> checked_symbols(const AdaptiveFrequencies& model, const Symbols& symbols) {
-    const std::span<const uint32_t> all(symbols.data(), static_cast<size_t>(symbols.size()));
-    for (const uint32_t symbol : all) {
-        if (symbol < model.num_symbols()) continue;
-        raise(invalid_data("symbol " + std::to_string(symbol) + " of an alphabet of " +
-                           std::to_string(model.num_symbols())));
+// A copy of symbols that nobody else can change, each of the model's alphabet.
+std::vector<uint32_t> checked_symbols(uint32_t num_symbols, py::handle given) {
+    const IntColumn<uint32_t> column(given, "symbols");
+    std::vector<uint32_t> symbols(column.values().begin(), column.values().end());
+    for (size_t i = 0; i < symbols.size(); ++i) {
+        if (i == column.first_bad()) raise(invalid_data(column.bad_message()));
+        if (symbols[i] < num_symbols) continue;
+        raise(invalid_data("symbols[" + std::to_string(i) + "] is " + std::to_string(symbols[i]) +
+                           "; it must be 0 to " + std::to_string(num_symbols - 1)));
     }
-    return all;
+    return symbols;
 }
 
-void update_frequencies(AdaptiveFrequencies& model, const Symbols& symbols) {
-    for (const uint32_t symbol : checked_symbols(model, symbols)) model.update(symbol);
+uint32_t num_symbols_of(const Frequencies& guarded) {
+    return guarded.read([](const AdaptiveFrequencies& model) { return model.num_symbols(); });
 }
 
-py::bytes encode_symbols(const AdaptiveFrequencies& model, const Symbols& symbols) {
-    const auto all = checked_symbols(model, symbols);
-    AdaptiveFrequencies copy = model;  // with the GIL held, so that no update is under way
-    return to_py_bytes(without_gil([&] {
+void update_frequencies(Frequencies& guarded, py::handle given) {
+    const std::vector<uint32_t> symbols = checked_symbols(num_symbols_of(guarded), given);
+    guarded.write_without_gil([&](AdaptiveFrequencies& model) {
+        for (const uint32_t symbol : symbols) model.update(symbol);
+    });
+}
+
+py::bytes encode_symbols(const Frequencies& guarded, py::handle given) {
+    const std::vector<uint32_t> symbols = checked_symbols(num_symbols_of(guarded), given);
+    return to_py_bytes(guarded.read_without_gil([&](const AdaptiveFrequencies& model) {
+        AdaptiveFrequencies copy = model;
         arithmetic::RangeEncoder encoder;
-        copy.encode(all, encoder);
+        copy.encode(symbols, encoder);
         return encoder.finish();
     }));
 }
 
-py::array_t<uint32_t> decode_symbols(const AdaptiveFrequencies& model, py::handle message, size_t num_symbols) {
-    const TextView view(message);
-    AdaptiveFrequencies copy = model;  // with the GIL held, so that no update is under way
-    auto symbols = without_gil([&]() -> Result<std::vector<uint32_t>> {
+py::array_t<uint32_t> decode_symbols(const Frequencies& guarded, py::handle code, size_t num_symbols) {
+    const TextView view(code);
+    auto symbols = guarded.read_without_gil([&](const AdaptiveFrequencies& model) -> Result<std::vector<uint32_t>> {
+        AdaptiveFrequencies copy = model;
         arithmetic::RangeDecoder decoder(view.bytes());
         std::vector<uint32_t> out;  // grows with what is decoded
         while (out.size() < num_symbols) {
@@ -116,6 +135,7 @@ py::array_t<uint32_t> decode_symbols(const AdaptiveFrequencies& model, py::handl
             out.resize(std::min(num_symbols, std::max<size_t>(2 * done, 65536)));
             if (Status status = copy.decode(decoder, std::span(out).subspan(done)); !status.ok()) return status;
         }
+        if (Status status = decoder.check_end(view.bytes().size()); !status.ok()) return status;
         return out;
     });
     return to_array(value_or_raise(std::move(symbols)));
@@ -125,31 +145,47 @@ py::array_t<uint32_t> decode_symbols(const AdaptiveFrequencies& model, py::handl
 
 void bind_models(py::module_& m) {
     py::module_ sub = m.def_submodule("models");
-    py::class_<ContextMixer>(sub, "ContextMixer")
+    py::class_<GuardedMixer>(sub, "ContextMixer")
         .def(py::init(&make_mixer))
         .def("update", &update)
-        .def("reset", &ContextMixer::reset)
+        .def("reset", [](GuardedMixer& guarded) { guarded.write([](ContextMixer& mixer) { mixer.reset(); }); })
         .def("frozen", &frozen)
         .def("distributions", &distributions)
         .def("encode", &encode_bytes)
         .def("decode", &decode_bytes)
         .def("to_bytes",
-             [](const ContextMixer& mixer) { return to_py_bytes(without_gil([&] { return mixer.serialize(); })); })
+             [](const GuardedMixer& guarded) {
+                 return to_py_bytes(
+                     guarded.read_without_gil([](const ContextMixer& mixer) { return mixer.serialize(); }));
+             })
         .def_static("from_bytes", &parse_mixer)
-        .def_property_readonly("is_frozen", &ContextMixer::is_frozen)
-        .def_property_readonly("num_bytes", &ContextMixer::num_bytes)
-        .def_property_readonly("params", [](const ContextMixer& mixer) {
-            const MixerParams& params = mixer.params();
-            return std::make_tuple(params.log2_table_bytes, params.log2_match_entries, params.window);
+        .def_property_readonly("is_frozen",
+                               [](const GuardedMixer& guarded) {
+                                   return guarded.read([](const ContextMixer& mixer) { return mixer.is_frozen(); });
+                               })
+        .def_property_readonly("num_bytes",
+                               [](const GuardedMixer& guarded) {
+                                   return guarded.read([](const ContextMixer& mixer) { return mixer.num_bytes(); });
+                               })
+        .def_property_readonly("params", [](const GuardedMixer& guarded) {
+            return guarded.read([](const ContextMixer& mixer) {
+                const MixerParams& params = mixer.params();
+                return std::make_tuple(params.log2_table_bytes, params.log2_match_entries, params.window);
+            });
         });
-    py::class_<AdaptiveFrequencies>(sub, "AdaptiveFrequencies")
+    py::class_<Frequencies>(sub, "AdaptiveFrequencies")
         .def(py::init(&make_frequencies))
         .def("update", &update_frequencies)
         .def("encode", &encode_symbols)
         .def("decode", &decode_symbols)
-        .def("cumulative", [](const AdaptiveFrequencies& model) { return to_array(model.cumulative()); })
-        .def_property_readonly("num_symbols", &AdaptiveFrequencies::num_symbols)
-        .def_property_readonly("precision", &AdaptiveFrequencies::precision);
+        .def("cumulative",
+             [](const Frequencies& guarded) {
+                 return to_array(guarded.read([](const AdaptiveFrequencies& model) { return model.cumulative(); }));
+             })
+        .def_property_readonly("num_symbols", &num_symbols_of)
+        .def_property_readonly("precision", [](const Frequencies& guarded) {
+            return guarded.read([](const AdaptiveFrequencies& model) { return model.precision(); });
+        });
 }
 
 }  // namespace fastcompress::bindings

@@ -10,13 +10,13 @@ namespace fastcompress::bindings {
 namespace {
 
 py::array_t<uint64_t> split_ends(py::handle text, std::string_view pattern) {
-    const TextView view(text);
+    const TextView view(text, Surrogates::kReplace);
     const pretokenizer::Pattern parsed = parse_pattern(pattern);
     return to_array(without_gil([&] { return pretoken_ends(parsed, view.bytes()); }));
 }
 
 py::bytes normalize_nfc(py::handle text) {
-    const TextView view(text);
+    const TextView view(text, Surrogates::kReplace);
     std::vector<uint8_t> out;
     const bool changed = without_gil([&] { return unicode::normalize_nfc(view.bytes(), out); });
     return to_py_bytes(changed ? Bytes(out) : view.bytes());

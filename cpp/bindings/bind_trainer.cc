@@ -1,12 +1,11 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
-#include <mutex>
-
 #include "bind_bpe.h"
 #include "fastcompress/bpe/train/pretoken_counter.h"
 #include "fastcompress/bpe/train/trainer.h"
 #include "fastcompress/pretokenizer/text_cut.h"
+#include "guarded.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -16,11 +15,11 @@ namespace {
 TextView view_once(py::handle text) {
     if (PyUnicode_Check(text.ptr()) && !PyUnicode_IS_ASCII(text.ptr())) {
         if (const auto utf8 = py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(text.ptr()))) {
-            return TextView(utf8);
+            return TextView(utf8, Surrogates::kReplace);
         }
         PyErr_Clear();  // surrogates, which TextView replaces
     }
-    return TextView(text);
+    return TextView(text, Surrogates::kReplace);
 }
 
 class PretokenCounts;
@@ -37,18 +36,20 @@ class CountItems {
     uint64_t version_;
 };
 
-// One lock a table: whoever counts, reads or trains holds it, without the GIL.
+// Counts that several threads may add to: a call waits for its turn, without the GIL. A call from inside another one on
+// the same thread (from the sink of write()) would wait for itself and is refused.
 class PretokenCounts {
   public:
     PretokenCounts(std::string_view pattern, std::optional<size_t> max_memory_bytes, std::string folder)
         : counter_({parse_pattern(pattern), max_memory_bytes.value_or(std::numeric_limits<size_t>::max()),
                     std::move(folder)}) {}
 
-    // body() with the lock held, without the GIL; locked: where it changes something.
+    // body() in this object's turn, without the GIL; locked: where it changes something.
     template <class Body>
     auto locked_read(const Body& body) {
+        if (turn_.is_mine()) refuse_second_use("PretokenCounts");
         return without_gil([&] {
-            const std::lock_guard<std::mutex> lock(mutex_);
+            const std::lock_guard<TurnTaker> lock(turn_);
             return body();
         });
     }
@@ -61,13 +62,11 @@ class PretokenCounts {
     }
 
     void add_texts(const py::sequence& texts, std::optional<size_t> num_threads) {
-        const auto items =
-            py::reinterpret_steal<py::object>(PySequence_Fast(texts.ptr(), "expected a sequence of texts"));
-        if (!items) throw py::error_already_set();
+        const py::tuple items = items_of(texts);
         std::vector<TextView> views;
         std::vector<Bytes> bytes;
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
-            views.push_back(view_once(PySequence_Fast_GET_ITEM(items.ptr(), i)));
+        for (size_t i = 0; i < items.size(); ++i) {
+            views.push_back(view_once(items[i]));
             bytes.push_back(views.back().bytes());
         }
         raise_if_failed(locked([&] { return counter_.add_texts(bytes, num_threads_or_default(num_threads)); }));
@@ -75,8 +74,10 @@ class PretokenCounts {
 
     // Of another object. Both are locked at once, so that a += b and b += a do not wait for each other.
     void add_counts(PretokenCounts& other) {
+        if (&other == this) raise(invalid_argument("counts cannot be added to themselves; add a copy of them"));
+        if (turn_.is_mine() || other.turn_.is_mine()) refuse_second_use("PretokenCounts");
         raise_if_failed(without_gil([&] {
-            std::scoped_lock lock(mutex_, other.mutex_);
+            std::scoped_lock lock(turn_, other.turn_);
             ++version_;
             return counter_.add(other.counter_);
         }));
@@ -116,25 +117,28 @@ class PretokenCounts {
 
     // Feeds a trainer; if `consume`, the table is empty afterwards. Returns the number of distinct pretokens.
     Result<uint64_t> feed(bpe::Trainer& trainer, bool consume) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        uint64_t size = 0;
-        Status refused;
-        const Status unread = counter_.for_each([&](const bpe::CountsEntry& entry) {
-            ++size;
-            if (refused.ok()) refused = trainer.add(entry.pretoken, entry.count);
+        return locked_read([&]() -> Result<uint64_t> {
+            uint64_t size = 0;
+            Status refused;
+            const Status unread = counter_.for_each([&](const bpe::CountsEntry& entry) {
+                ++size;
+                if (refused.ok()) refused = trainer.add(entry.pretoken, entry.count);
+            });
+            if (!unread.ok()) return unread;
+            if (!refused.ok()) return refused;
+            if (consume) {
+                ++version_;
+                counter_.clear();
+            }
+            return size;
         });
-        if (!unread.ok()) return unread;
-        if (!refused.ok()) return refused;
-        if (consume) {
-            ++version_;
-            counter_.clear();
-        }
-        return size;
     }
 
     std::string_view pattern_name() const { return pretokenizer::info(counter_.pattern()).name; }
     pretokenizer::Pattern pattern() const { return counter_.pattern(); }
-    size_t num_runs() const { return counter_.num_runs(); }
+    size_t num_runs() {
+        return locked_read([&] { return counter_.num_runs(); });
+    }
 
   private:
     friend class CountItems;
@@ -148,7 +152,7 @@ class PretokenCounts {
     }
 
     bpe::PretokenCounter counter_;
-    std::mutex mutex_;
+    TurnTaker turn_;
     uint64_t version_ = 0;  // grows with every change
 };
 
@@ -178,6 +182,13 @@ py::list CountItems::next_batch(size_t max_items) {
     return items;
 }
 
+}  // namespace
+
+template <>
+inline constexpr const char* kPythonName<CountItems> = "CountItems";
+
+namespace {
+
 // The pattern of a file of counts.
 std::string pattern_of_reader(const bpe::CountsReader& reader) {
     raise_if_failed(reader.status());
@@ -203,16 +214,12 @@ py::tuple train(PretokenCounts& counts, bool consume, size_t vocab_size, const s
         const py::gil_scoped_acquire held;
         progress(done, wanted);
     };
-    uint64_t num_distinct = 0;
+    auto trainer = value_or_raise(without_gil([&] { return bpe::Trainer::make(std::move(settings)); }));
+    const uint64_t num_distinct = value_or_raise(counts.feed(*trainer, consume));
     Result<bpe::Vocabulary> vocabulary = without_gil([&]() -> Result<bpe::Vocabulary> {
-        auto trainer = bpe::Trainer::make(std::move(settings));
-        if (!trainer.ok()) return trainer.status();
-        const Result<uint64_t> fed = counts.feed(**trainer, consume);
-        if (!fed.ok()) return fed.status();
-        num_distinct = *fed;
-        Result<bpe::VocabularySpec> spec = (*trainer)->train(progress_with_gil);
+        Result<bpe::VocabularySpec> spec = trainer->train(progress_with_gil);
         if (!spec.ok()) return spec.status();
-        trainer->reset();
+        trainer.reset();
         return bpe::Vocabulary::make(std::move(*spec));
     });
     return py::make_tuple(make_tokenizer(std::move(vocabulary)), num_distinct);
@@ -221,7 +228,13 @@ py::tuple train(PretokenCounts& counts, bool consume, size_t vocab_size, const s
 }  // namespace
 
 void bind_trainer(py::module_& bpe) {
-    py::class_<CountItems>(bpe, "CountItems").def("next_batch", &CountItems::next_batch, py::arg("max_items"));
+    py::class_<Guarded<CountItems>>(bpe, "CountItems")
+        .def(
+            "next_batch",
+            [](Guarded<CountItems>& guarded, size_t max_items) {
+                return guarded.write([&](CountItems& items) { return items.next_batch(max_items); });
+            },
+            py::arg("max_items"));
     py::class_<PretokenCounts>(bpe, "PretokenCounts")
         .def(py::init<std::string_view, std::optional<size_t>, std::string>(), py::arg("pattern"),
              py::arg("max_memory_bytes"), py::arg("folder"))
@@ -231,8 +244,7 @@ void bind_trainer(py::module_& bpe) {
         .def("add_bytes", &PretokenCounts::add_bytes, py::arg("blob"))
         .def("write", &PretokenCounts::write, py::arg("sink"))
         .def(
-            "items", [](PretokenCounts& counts) { return std::make_unique<CountItems>(counts); },
-            py::keep_alive<0, 1>())
+            "items", [](PretokenCounts& counts) { return make_guarded<CountItems>(counts); }, py::keep_alive<0, 1>())
         .def("size", &PretokenCounts::size)
         .def_property_readonly("num_runs", &PretokenCounts::num_runs)
         .def_property_readonly("pattern", [](const PretokenCounts& c) { return std::string(c.pattern_name()); });

@@ -1,5 +1,6 @@
 #include "bind.h"
 #include "fastcompress/equal_info/windows.h"
+#include "guarded_mixer.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -8,21 +9,38 @@ using context_mixer::ContextMixer;
 using equal_info::DecodedBytes;
 using equal_info::WindowCoder;
 
-const ContextMixer& checked_frozen(const ContextMixer& mixer) {
-    if (!mixer.is_frozen()) {
-        raise(invalid_argument(
-            "the context mixer still learns; windows and documents are coded by one that is frozen()"));
-    }
-    return mixer;
+void check_frozen(const ContextMixer& mixer) {
+    if (mixer.is_frozen()) return;
+    raise(invalid_argument("the context mixer still learns; windows and documents are coded by one that is frozen()"));
 }
 
-std::unique_ptr<WindowCoder> make_windows(const ContextMixer& mixer, unsigned window_bits) {
+// Windows and the mixer that they read.
+class BoundWindows {
+  public:
+    BoundWindows(const GuardedMixer& mixer, unsigned window_bits)
+        : mixer_(mixer), windows_(mixer.read([&](const ContextMixer& frozen) {
+              check_frozen(frozen);
+              return WindowCoder(frozen, window_bits);
+          })) {}
+
+    // body(windows) without the GIL, while nobody changes the mixer.
+    template <class Body>
+    auto read(const Body& body) const {
+        return mixer_.read_without_gil([&](const ContextMixer&) { return body(windows_); });
+    }
+
+  private:
+    const GuardedMixer& mixer_;  // kept alive by the binding
+    WindowCoder windows_;
+};
+
+std::unique_ptr<BoundWindows> make_windows(const GuardedMixer& mixer, unsigned window_bits) {
     if (window_bits < equal_info::kMinWindowBits || window_bits > equal_info::kMaxWindowBits || window_bits % 8 != 0) {
         raise(invalid_argument("window_bits is " + std::to_string(window_bits) + "; it must be a multiple of 8 from " +
                                std::to_string(equal_info::kMinWindowBits) + " to " +
                                std::to_string(equal_info::kMaxWindowBits) + " (below: a Codebook)"));
     }
-    return std::make_unique<WindowCoder>(checked_frozen(mixer), window_bits);
+    return std::make_unique<BoundWindows>(mixer, window_bits);
 }
 
 py::tuple to_arrays(DecodedBytes decoded) {
@@ -34,27 +52,31 @@ py::tuple to_arrays(DecodedBytes decoded) {
 
 void bind_windows(py::module_& m) {
     py::module_ sub = m.def_submodule("windows");
-    py::class_<WindowCoder>(sub, "WindowCoder")
+    py::class_<BoundWindows>(sub, "WindowCoder")
         .def(py::init(&make_windows), py::keep_alive<1, 2>())
         .def("encode",
-             [](const WindowCoder& windows, py::handle data) {
+             [](const BoundWindows& windows, py::handle data) {
                  const TextView view(data);
-                 return to_py_bytes(without_gil([&] { return windows.encode(view.bytes()); }));
+                 return to_py_bytes(windows.read([&](const WindowCoder& coder) { return coder.encode(view.bytes()); }));
              })
-        .def("decode", [](const WindowCoder& windows, const py::bytes& code, size_t max_bytes) {
+        .def("decode", [](const BoundWindows& windows, const py::bytes& code, size_t max_bytes) {
             const Bytes bytes = bytes_of(code);
-            return to_arrays(value_or_raise(without_gil([&] { return windows.decode(bytes, max_bytes); })));
+            return to_arrays(
+                value_or_raise(windows.read([&](const WindowCoder& coder) { return coder.decode(bytes, max_bytes); })));
         });
-    sub.def("encode_document", [](const ContextMixer& mixer, py::handle data) {
-        checked_frozen(mixer);
+    sub.def("encode_document", [](const GuardedMixer& guarded, py::handle data) {
         const TextView view(data);
-        return to_py_bytes(without_gil([&] { return equal_info::encode_document(mixer, view.bytes()); }));
+        return to_py_bytes(guarded.read([&](const ContextMixer& mixer) {
+            check_frozen(mixer);
+            return without_gil([&] { return equal_info::encode_document(mixer, view.bytes()); });
+        }));
     });
-    sub.def("decode_document", [](const ContextMixer& mixer, const py::bytes& message, size_t max_bytes) {
-        checked_frozen(mixer);
-        const Bytes bytes = bytes_of(message);
-        return to_arrays(
-            value_or_raise(without_gil([&] { return equal_info::decode_document(mixer, bytes, max_bytes); })));
+    sub.def("decode_document", [](const GuardedMixer& guarded, const py::bytes& code, size_t max_bytes) {
+        const Bytes bytes = bytes_of(code);
+        return to_arrays(value_or_raise(guarded.read([&](const ContextMixer& mixer) {
+            check_frozen(mixer);
+            return without_gil([&] { return equal_info::decode_document(mixer, bytes, max_bytes); });
+        })));
     });
 }
 

@@ -17,11 +17,11 @@ void check_symbols(std::span<const Symbol> symbols, size_t num_symbols) {
     for (const Symbol symbol : symbols) greatest = std::max(greatest, symbol);
     if (symbols.empty() || greatest < num_symbols) return;
     size_t i = 0;
-    while (symbols[i] < num_symbols) ++i;
-    const bool is_negative =
-        sizeof(Symbol) == 4 && static_cast<int64_t>(symbols[i]) > std::numeric_limits<int32_t>::max();
+    while (i + 1 < symbols.size() && symbols[i] < num_symbols) ++i;  // they may change meanwhile
+    const Symbol symbol = read_once(symbols[i]);
+    const bool is_negative = sizeof(Symbol) == 4 && static_cast<int64_t>(symbol) > std::numeric_limits<int32_t>::max();
     raise(invalid_data("symbol " + std::to_string(i) + " is " +
-                       (is_negative ? "negative or above 2^31" : std::to_string(symbols[i])) +
+                       (is_negative ? "negative or above 2^31" : std::to_string(symbol)) +
                        "; the table has symbols 0 to " + std::to_string(num_symbols - 1)));
 }
 
@@ -32,8 +32,8 @@ void visit_symbols(const py::array& symbols, size_t num_symbols, const Visit& vi
     visit(span);
 }
 
-// Calls visit() with the symbols as a span of uint8_t, uint16_t or uint32_t, once all are known to be below
-// num_symbols.
+// Calls visit() with the symbols as a span of uint8_t, uint16_t or uint32_t, once all have been found to be below
+// num_symbols. The span may be the caller's memory, which can change, so visit() checks what it reads.
 template <class Visit>
 void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) {
     const char kind = any.dtype().kind();
@@ -41,8 +41,7 @@ void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) 
         throw py::type_error("symbols must be an int or a one-dimensional array of integers");
     }
     // 0: to be converted, since its bytes are in the order of another machine, or anywhere.
-    const bool is_aligned = (any.flags() & py::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
-    const auto itemsize = is_native(any) && is_aligned ? any.itemsize() : 0;
+    const auto itemsize = is_native(any) && is_aligned(any) ? any.itemsize() : 0;
     const auto contiguous = py::array::ensure(any, py::array::c_style);
     if (any.size() == 0) return visit(std::span<const uint32_t>());
     if (itemsize == 1 && kind == 'u') return visit_symbols<uint8_t>(contiguous, num_symbols, visit);
@@ -53,7 +52,7 @@ void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) 
     if (!wide) throw py::error_already_set();
     std::vector<uint32_t> narrow(static_cast<size_t>(wide.size()));
     for (size_t i = 0; i < narrow.size(); ++i) {
-        const auto symbol = static_cast<uint64_t>(wide.data()[i]);
+        const auto symbol = static_cast<uint64_t>(read_once(wide.data()[i]));
         narrow[i] = static_cast<uint32_t>(std::min<uint64_t>(symbol, std::numeric_limits<uint32_t>::max()));
     }
     check_symbols<uint32_t>(narrow, num_symbols);

@@ -20,7 +20,7 @@ void test_text(const Codebook& book, Bytes text) {
     const auto size = book.decoded_bytes(span);
     expect(size.ok() && *size == text.size());
     std::vector<uint8_t> back(text.size());
-    book.decode(span, back.data());
+    expect(book.decode(span, back));
     expect(std::ranges::equal(back, text));
     for (size_t i = 0; i + 1 < ids.size(); ++i) expect(!book.extends(ids[i], book.string(ids[i + 1])[0]));
 }

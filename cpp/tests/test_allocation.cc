@@ -57,7 +57,7 @@ void test_range_encoder() {
         steps.push_back([i](Coding& to) { to.encoder.encode(static_cast<uint32_t>(i), 2, 9); });
         steps.push_back([i](Coding& to) { to.encoder.encode_bit(i % 3 == 0, 50); });
     }
-    steps.push_back([&](Coding& to) { arithmetic::BulkEncoder(to.encoder).encode(all, table.data(), 16); });
+    steps.push_back([&](Coding& to) { CHECK(arithmetic::BulkEncoder(to.encoder).encode(all, table, 16)); });
     steps.push_back([&](Coding& to) { to.model.encode(all.first(5000), to.encoder); });
     steps.push_back([](Coding& to) {
         ByteVector settled = to.encoder.take_settled();
@@ -88,7 +88,7 @@ void test_arithmetic_decoding() {
         quantizer.cumulative(cumulative.data());
         std::vector<uint32_t> out(3000);
         arithmetic::RangeEncoder encoder;
-        arithmetic::BulkEncoder(encoder).encode(std::span<const uint32_t>(out), cumulative.data(), 18);
+        CHECK(arithmetic::BulkEncoder(encoder).encode(std::span<const uint32_t>(out), cumulative, 18));
         const ByteVector code = encoder.finish();
         arithmetic::RangeDecoder decoder(code);
         CHECK(arithmetic::BulkDecoder(decoder).decode(std::span(out), cumulative, 18));

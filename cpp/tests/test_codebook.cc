@@ -64,7 +64,7 @@ std::string decode_all(const Codebook& book, std::span<const uint32_t> ids) {
     CHECK(size.ok());
     if (!size.ok()) return {};
     std::vector<uint8_t> out(*size);  // allocated to the byte
-    book.decode(ids, out.data());
+    CHECK(book.decode(ids, out));
     return std::string(as_chars(out));
 }
 

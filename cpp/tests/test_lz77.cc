@@ -20,7 +20,7 @@ std::string reconstructed(const TokenColumns& tokens) {
     CHECK(size.ok());
     if (!size.ok()) return {};
     std::vector<uint8_t> out(*size);
-    reconstruct(tokens.kinds, tokens.values, tokens.lengths, out.data());
+    CHECK(reconstruct(tokens.kinds, tokens.values, tokens.lengths, out));
     return std::string(as_chars(out));
 }
 

@@ -157,7 +157,7 @@ void test_bulk() {
         for (const Symbol symbol : symbols)
             one_by_one.encode(table[symbol], table[symbol + 1u] - table[symbol], precision);
         RangeEncoder bulk;
-        BulkEncoder(bulk).encode<Symbol>(symbols, table.data(), precision);
+        CHECK(BulkEncoder(bulk).encode<Symbol>(symbols, table, precision));
         CHECK_EQ(bulk.num_bits_if_finished(), one_by_one.num_bits_if_finished());
         const std::vector<uint8_t> message = bulk.finish();
         CHECK(message == one_by_one.finish());

@@ -62,7 +62,7 @@ std::string hash_of_range_coder(Bytes data) {
     std::vector<uint32_t> table(257);
     quantizer.cumulative(table.data());
     RangeEncoder encoder;
-    BulkEncoder(encoder).encode<uint8_t>(data, table.data(), 16);
+    CHECK(BulkEncoder(encoder).encode<uint8_t>(data, table, 16));
     std::vector<uint8_t> message = encoder.finish();
     for (const uint32_t border : table) message.insert(message.end(), {uint8_t(border), uint8_t(border >> 8)});
     return hex(sha256(message));

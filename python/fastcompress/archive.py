@@ -11,10 +11,11 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from fastcompress._arguments import as_integer, as_num_threads, shown
 from fastcompress._core import archive as _core
-from fastcompress.errors import ConfigError, FormatError
+from fastcompress.errors import BusyError, ConfigError, FormatError
 
 __all__ = ["DEFAULT_MAX_OUTPUT", "ArchiveInfo", "Compressor", "Decompressor", "compress", "decompress", "info"]
 
@@ -48,7 +49,7 @@ def compress(
     ConfigError: a setting out of range. Memory: some 15 bytes a byte of the blocks under way for "lz". Releases the
     GIL.
     """
-    return _core.compress(data, method, *_numbers(level, block_bytes), _threads(num_threads))
+    return _core.compress(data, *_settings(method, level, block_bytes, num_threads))
 
 
 def decompress(blob: Data, *, max_output: int | None = DEFAULT_MAX_OUTPUT, num_threads: int | None = None) -> bytes:
@@ -58,7 +59,7 @@ def decompress(blob: Data, *, max_output: int | None = DEFAULT_MAX_OUTPUT, num_t
     `max_output` bytes (None: no bound), which is found out before memory is taken for them. O(blob + data). Releases
     the GIL.
     """
-    return _core.decompress(blob, _bound(max_output), _threads(num_threads))
+    return _core.decompress(blob, _bound(max_output), as_num_threads(num_threads))
 
 
 class Compressor:
@@ -78,10 +79,27 @@ class Compressor:
         content_bytes: int | None = None,
         num_threads: int | None = None,
     ) -> None:
-        if content_bytes is not None and not 0 <= content_bytes <= _UNLIMITED:
-            raise ConfigError(f"content_bytes is {content_bytes}; it must be at least 0")
-        self._writer = _core.Writer(method, *_numbers(level, block_bytes), content_bytes, _threads(num_threads))
+        """Begin a compressed file; the arguments are those of `compress`.
+
+        Args:
+            method: "lz" or "cm".
+            level: 1 to 9, or None for the method's own.
+            block_bytes: None for the level's own.
+            content_bytes: The length of the data if it is known: it is put into the header.
+            num_threads: None for one per core.
+
+        Raises:
+            ConfigError: A setting is out of range.
+        """
+        if content_bytes is not None:
+            content_bytes = as_integer(content_bytes, "content_bytes", 0, _UNLIMITED, or_none="an unknown length")
+        name, number, size, threads = _settings(method, level, block_bytes, num_threads)
+        self._writer = _core.Writer(name, number, size, content_bytes, threads)
+        self._settings = f"method={method!r}, level={level}, block_bytes={block_bytes}, content_bytes={content_bytes}"
         self._is_finished = False
+
+    def __repr__(self) -> str:
+        return f"Compressor({self._settings}, {'finished' if self._is_finished else 'open'})"
 
     def update(self, data: Data) -> bytes:
         """Takes data; returns what is done of the archive, some bytes or none."""
@@ -91,8 +109,15 @@ class Compressor:
     def finish(self) -> bytes:
         """The rest of the archive. ConfigError: the data was not `content_bytes` long."""
         self._check_open()
+        try:
+            rest = self._writer.finish()
+        except BusyError:
+            raise
+        except Exception:
+            self._is_finished = True
+            raise
         self._is_finished = True
-        return self._writer.finish()
+        return rest
 
     def _check_open(self) -> None:
         if self._is_finished:
@@ -108,8 +133,17 @@ class Decompressor:
     """
 
     def __init__(self, *, max_output: int | None = None, num_threads: int | None = None) -> None:
-        self._reader = _core.Reader(_bound(max_output), _threads(num_threads))
+        """Begin to read; the arguments are those of `decompress`, but `max_output` None, the default, is no bound.
+
+        Raises ConfigError if an argument is out of range.
+        """
+        self._reader = _core.Reader(_bound(max_output), as_num_threads(num_threads))
+        self._max_output = max_output
         self._error: Exception | None = None
+
+    def __repr__(self) -> str:
+        state = "open" if self._error is None else "stopped by an error"
+        return f"Decompressor(max_output={self._max_output}, {state})"
 
     def update(self, blob: Data) -> bytes:
         """Takes bytes of the archive; returns data that is decoded and checked, some bytes or none."""
@@ -153,22 +187,19 @@ def info(blob: Data) -> ArchiveInfo:
     return ArchiveInfo(method, level, block_bytes, content_bytes, model_hash.hex() if any(model_hash) else None)
 
 
-def _numbers(level: int | None, block_bytes: int | None) -> tuple[int, int]:
-    if level is not None and not 1 <= level <= 255:
-        raise ConfigError(f"level is {level}; it must be at least 1, or None for the method's own")
-    least, most = _core.MIN_BLOCK_BYTES, _core.MAX_BLOCK_BYTES
-    if block_bytes is not None and not least <= block_bytes <= most:
-        raise ConfigError(f"block_bytes is {block_bytes}; it must be {least} to {most}, or None")
-    return level or 0, block_bytes or 0
-
-
-def _threads(num_threads: int | None) -> int:
-    if num_threads is not None and not 1 <= num_threads <= 1024:
-        raise ConfigError(f"num_threads is {num_threads}; it must be 1 to 1024, or None for one a core")
-    return num_threads or 0
+def _settings(method: str, level: int | None, block_bytes: int | None, num_threads: int | None) -> tuple[Any, ...]:
+    """Return what the core takes: None is 0."""
+    if not isinstance(method, str):
+        raise TypeError(f"method is {shown(method)}; it must be 'lz' or 'cm'")
+    if level is not None:
+        level = as_integer(level, "level", 1, 255, or_none="the method's own")
+    if block_bytes is not None:
+        least, most = _core.MIN_BLOCK_BYTES, _core.MAX_BLOCK_BYTES
+        block_bytes = as_integer(block_bytes, "block_bytes", least, most, or_none="the level's own")
+    return method, level or 0, block_bytes or 0, as_num_threads(num_threads)
 
 
 def _bound(max_output: int | None) -> int:
-    if max_output is not None and max_output < 0:
-        raise ConfigError(f"max_output is {max_output}; it must be at least 0, or None for no bound")
-    return _UNLIMITED if max_output is None else min(max_output, _UNLIMITED)
+    if max_output is None:
+        return _UNLIMITED
+    return min(as_integer(max_output, "max_output", 0, 1 << 4096, or_none="no bound"), _UNLIMITED)

@@ -13,6 +13,10 @@ class ConfigError(FastcompressError, ValueError):
     """A setting is out of range, or two settings contradict each other."""
 
 
+class BusyError(ConfigError):
+    """An object that a call may change is in use: by another thread's call, or by the call that made this one."""
+
+
 class DataError(FastcompressError, ValueError):
     """The data cannot serve: empty, smaller than the context, an unknown character, a token id out of range."""
 
@@ -59,6 +63,13 @@ class MissingFileError(FastcompressError, FileNotFoundError):
 
 class FormatError(FastcompressError, ValueError):
     """A file or stream is malformed, truncated, corrupted, foreign, or of a version this build does not read."""
+
+
+class ColumnError(FormatError, TypeError):
+    """Ids, or the columns of tokens, that are not rows of integers, or columns of different lengths.
+
+    Both a FormatError, since such data may come from a file, and a TypeError.
+    """
 
 
 class MismatchError(FastcompressError, ValueError):

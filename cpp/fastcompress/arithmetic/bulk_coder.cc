@@ -1,29 +1,50 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
+#include "fastcompress/common/read_once.h"
 #include "fastcompress/common/rollback.h"
 
 namespace fastcompress::arithmetic {
 
 template <class Symbol, class Row>
-void BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, unsigned precision) {
-    // A symbol writes at most one word, so room for all is made first; in pieces, since most write less.
-    constexpr size_t kPiece = 1 << 16;
+bool BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
     const RangeEncoder::Snapshot before = encoder_.snapshot();
     Rollback rollback([&] { encoder_.restore(before); });
+    const bool is_good = put(symbols, row, num_symbols, precision);
+    if (is_good) rollback.release();
+    return is_good;
+}
+
+template <class Symbol, class Row>
+bool BulkEncoder::put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
+    // A symbol writes at most one word, so room for all is made first; in pieces, since most write less.
+    constexpr size_t kPiece = 1 << 16;
+    const uint32_t total = 1u << precision;
+    bool is_good = true;
     uint64_t low = encoder_.low_;
     uint64_t range = encoder_.range_;
-    for (size_t begin = 0; begin < symbols.size(); begin += kPiece) {
+    for (size_t begin = 0; begin < symbols.size() && is_good; begin += kPiece) {
         const size_t end = std::min(symbols.size(), begin + kPiece);
         GrowingArray<uint8_t>& bytes = encoder_.bytes_;
         uint8_t* out = bytes.extend(4 * (end - begin));
         for (size_t i = begin; i < end; ++i) {
-            const uint32_t* const at = row(i) + symbols[i];
+            const Symbol symbol = read_once(symbols[i]);
+            if (symbol >= num_symbols) [[unlikely]] {
+                is_good = false;
+                break;
+            }
+            const uint32_t* const at = row(i) + symbol;
+            const uint32_t from = read_once(at[0]);
+            const uint32_t to = read_once(at[1]);
+            if (from >= to || to > total) [[unlikely]] {
+                is_good = false;
+                break;
+            }
             const uint64_t scale = range >> precision;
-            const uint64_t amount = scale * at[0];
+            const uint64_t amount = scale * from;
             low += amount;
             if (low < amount) [[unlikely]]
                 RangeEncoder::carry(out);
-            range = scale * (at[1] - at[0]);
+            range = scale * (to - from);
             if (range < uint64_t{1} << 32) {
                 RangeEncoder::store_word(out, static_cast<uint32_t>(low >> 32));
                 out += 4;
@@ -35,37 +56,52 @@ void BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, unsigned 
     }
     encoder_.low_ = low;
     encoder_.range_ = range;
-    rollback.release();
+    return is_good;
 }
 
 template <class Symbol>
-void BulkEncoder::encode(std::span<const Symbol> symbols, const uint32_t* cumulative, unsigned precision) {
-    run(
-        symbols, [cumulative](size_t) { return cumulative; }, precision);
+bool BulkEncoder::encode(std::span<const Symbol> symbols, std::span<const uint32_t> cumulative, unsigned precision) {
+    const uint32_t* const table = cumulative.data();
+    return run(
+        symbols, [table](size_t) { return table; }, cumulative.size() - 1, precision);
 }
 
 template <class Symbol>
-void BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
+bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
                               unsigned precision) {
-    run(
-        symbols, [rows, row_size](size_t i) { return rows + i * row_size; }, precision);
+    return run(
+        symbols, [rows, row_size](size_t i) { return rows + i * row_size; }, row_size - 1, precision);
 }
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)
-    : cumulative_(cumulative.data()),
+    : cumulative_(cumulative.begin(), cumulative.end()),
       shift_(precision > 12 ? precision - 12 : 0),
       first_(size_t{1} << (precision - shift_)) {
-    size_t symbol = 0;
+    cumulative_.back() = 1u << precision;  // above every quantile, which ends the search if the table was changed
+    uint32_t symbol = 0;
     for (size_t i = 0; i < first_.size(); ++i) {
-        while (cumulative[symbol + 1] <= i << shift_) ++symbol;
-        first_[i] = static_cast<uint32_t>(symbol);
+        while (cumulative_[symbol + 1] <= i << shift_) ++symbol;
+        first_[i] = symbol;
     }
 }
+
+namespace {
+
+struct Found {
+    size_t symbol;
+    uint32_t begin, end;  // its part of [0, 2^precision)
+};
+
+Found found_at(const uint32_t* cumulative, size_t symbol) {
+    return {symbol, read_once(cumulative[symbol]), read_once(cumulative[symbol + 1])};
+}
+
+}  // namespace
 
 template <class Symbol, class Find>
 bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precision) {
     RangeDecoder& decoder = decoder_;
-    const uint64_t greatest = (uint64_t{1} << precision) - 1;
+    const uint32_t greatest = (1u << precision) - 1;
     uint64_t code = decoder.code_;
     uint64_t range = decoder.range_;
     const uint8_t* in = decoder.next_;
@@ -77,10 +113,15 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
             quantile = greatest;
             is_impossible = true;
         }
-        const auto [symbol, at] = find(i, static_cast<uint32_t>(quantile));
-        out[i] = static_cast<Symbol>(symbol);
-        code -= scale * at[0];
-        range = scale * (at[1] - at[0]);
+        const Found found = find(i, static_cast<uint32_t>(quantile));
+        out[i] = static_cast<Symbol>(found.symbol);
+        uint32_t frequency = found.end - found.begin;
+        if (frequency - 1 > greatest) [[unlikely]] {  // none, in a table that another thread has changed
+            frequency = 1;
+            is_impossible = true;
+        }
+        code -= scale * found.begin;
+        range = scale * frequency;
         const bool is_short = range < uint64_t{1} << 32;
         if (is_short) {
             range <<= 32;
@@ -104,11 +145,6 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
 
 namespace {
 
-struct Found {
-    size_t symbol;
-    const uint32_t* at;  // the symbol's cumulative frequency, followed by the next symbol's
-};
-
 constexpr size_t kWorthAnIndex = 2048;  // number of symbols that repays filling the index
 
 }  // namespace
@@ -119,11 +155,7 @@ bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumula
     if (out.size() < kWorthAnIndex) {
         const size_t num_symbols = cumulative.size() - 1;
         return run(
-            out,
-            [=](size_t, uint32_t quantile) {
-                const size_t symbol = find_symbol(table, num_symbols, quantile);
-                return Found{symbol, table + symbol};
-            },
+            out, [=](size_t, uint32_t quantile) { return found_at(table, find_symbol(table, num_symbols, quantile)); },
             precision);
     }
     const SymbolIndex index(cumulative, precision);
@@ -131,7 +163,7 @@ bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumula
         out,
         [&](size_t, uint32_t quantile) {
             const size_t symbol = index.find(quantile);
-            return Found{symbol, table + symbol};
+            return Found{symbol, index.cumulative()[symbol], index.cumulative()[symbol + 1]};
         },
         precision);
 }
@@ -142,15 +174,14 @@ bool BulkDecoder::decode_rows(std::span<Symbol> out, const uint32_t* rows, size_
         out,
         [=](size_t i, uint32_t quantile) {
             const uint32_t* const row = rows + i * row_size;
-            const size_t symbol = find_symbol(row, row_size - 1, quantile);
-            return Found{symbol, row + symbol};
+            return found_at(row, find_symbol(row, row_size - 1, quantile));
         },
         precision);
 }
 
 #define FASTCOMPRESS_FOR_SYMBOL(Symbol)                                                                 \
-    template void BulkEncoder::encode(std::span<const Symbol>, const uint32_t*, unsigned);              \
-    template void BulkEncoder::encode_rows(std::span<const Symbol>, const uint32_t*, size_t, unsigned); \
+    template bool BulkEncoder::encode(std::span<const Symbol>, std::span<const uint32_t>, unsigned);    \
+    template bool BulkEncoder::encode_rows(std::span<const Symbol>, const uint32_t*, size_t, unsigned); \
     template bool BulkDecoder::decode(std::span<Symbol>, std::span<const uint32_t>, unsigned);          \
     template bool BulkDecoder::decode_rows(std::span<Symbol>, const uint32_t*, size_t, unsigned);
 FASTCOMPRESS_FOR_SYMBOL(uint8_t)

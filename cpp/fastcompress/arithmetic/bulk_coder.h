@@ -1,8 +1,9 @@
 // Codes many symbols in one call, with the state of the coder in registers: one table for all of them, or one row per
 // symbol. The bytes are those of RangeEncoder::encode, symbol by symbol.
 //
-// Tables have passed check_cumulative(); symbols are below V. Rows are V + 1 cumulative frequencies each, one after the
-// other.
+// Tables have passed check_cumulative(). Rows are V + 1 cumulative frequencies each, one after the other. Symbols and
+// tables may belong to a program that changes them meanwhile: then the calls give false or wrong symbols, but touch no
+// other memory.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,21 @@ class BulkEncoder {
   public:
     explicit BulkEncoder(RangeEncoder& encoder) : encoder_(encoder) {}
 
-    // O(n).
+    // Encodes symbols. Returns false, with nothing encoded, if a symbol is not below V or has no frequency (in a table
+    // that was changed). O(n).
     template <class Symbol>
-    void encode(std::span<const Symbol> symbols, const uint32_t* cumulative, unsigned precision);
-    // rows: one a symbol. O(n).
+    [[nodiscard]] bool encode(std::span<const Symbol> symbols, std::span<const uint32_t> cumulative,
+                              unsigned precision);
+    // The same with one row per symbol. O(n).
     template <class Symbol>
-    void encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size, unsigned precision);
+    [[nodiscard]] bool encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
+                                   unsigned precision);
 
   private:
     template <class Symbol, class Row>
-    void run(std::span<const Symbol> symbols, const Row& row, unsigned precision);
+    bool run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision);
+    template <class Symbol, class Row>
+    bool put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision);
 
     RangeEncoder& encoder_;
 };
@@ -38,6 +44,7 @@ class SymbolIndex {
     // O(V + 2^12).
     SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);
 
+    const uint32_t* cumulative() const { return cumulative_.data(); }
     size_t find(uint32_t quantile) const {
         size_t symbol = first_[quantile >> shift_];
         while (cumulative_[symbol + 1] <= quantile) ++symbol;
@@ -45,7 +52,7 @@ class SymbolIndex {
     }
 
   private:
-    const uint32_t* cumulative_;
+    std::vector<uint32_t> cumulative_;  // a copy, which nobody else changes
     unsigned shift_;
     std::vector<uint32_t> first_;
 };

@@ -9,6 +9,7 @@
 
 #include "fastcompress/arithmetic/exp2_tables.h"
 #include "fastcompress/arithmetic/wide_sum.h"
+#include "fastcompress/common/read_once.h"
 #include "fastcompress/common/targets.h"
 
 namespace fastcompress::arithmetic {
@@ -204,7 +205,7 @@ Status check_table_size(size_t num_symbols, unsigned precision) {
 
 Result<unsigned> check_cumulative(std::span<const uint32_t> cumulative) {
     if (cumulative.size() < 2) return invalid_data("a table needs two cumulative frequencies or more: 0 and the total");
-    const uint32_t total = cumulative.back();
+    const uint32_t total = read_once(cumulative.back());
     if (cumulative.front() != 0 || !std::has_single_bit(total) || total > 1u << kMaxPrecision || total < 2) {
         return invalid_data("cumulative frequencies begin with " + std::to_string(cumulative.front()) +
                             " and end with " + std::to_string(total) +
@@ -213,7 +214,7 @@ Result<unsigned> check_cumulative(std::span<const uint32_t> cumulative) {
     }
     if (fast_falls(cumulative.data(), cumulative.size() - 1) != 0) {
         size_t i = 0;
-        while (cumulative[i] < cumulative[i + 1]) ++i;
+        while (i + 2 < cumulative.size() && cumulative[i] < cumulative[i + 1]) ++i;  // they may change meanwhile
         return invalid_data("symbol " + std::to_string(i) +
                             " has no frequency: the cumulative ones before and after are " +
                             std::to_string(cumulative[i]) + " and " + std::to_string(cumulative[i + 1]) +
@@ -272,7 +273,8 @@ void Quantizer::set_row_of_logits(const int32_t* logits) {
 }
 
 uint64_t Quantizer::multiplier(uint64_t sum) const {
-    return (((uint64_t{1} << precision_) - num_symbols_) << kSumBits) / sum;
+    // A sum is 0 only if another thread set all weights to 0 after set_row() had looked at them.
+    return (((uint64_t{1} << precision_) - num_symbols_) << kSumBits) / std::max<uint64_t>(sum, 1);
 }
 
 uint32_t Quantizer::cumulative_of(size_t symbol, uint64_t sum_before, uint64_t multiplier) const {

@@ -59,6 +59,24 @@ bool RangeEncoder::restore(const Snapshot& snapshot) {
     return true;
 }
 
+uint64_t RangeDecoder::code_bytes() const {
+    // The last 64 bits read are low + code_, so low is known, and the encoder's end with it.
+    const uint64_t num_here = static_cast<uint64_t>(next_ - begin_);
+    uint64_t last = 0;
+    for (uint64_t i = num_here + num_missing_ - 8; i < num_here + num_missing_; ++i) {
+        last = last << 8 | (i < num_here ? begin_[i] : 0);
+    }
+    const unsigned num_bits = RangeEncoder::close_interval(last - code_, range_).num_bits;
+    return num_read_before_ + num_here + num_missing_ - 8 + (num_bits + 7) / 8;
+}
+
+Status RangeDecoder::check_end(uint64_t num_bytes) const {
+    const uint64_t end = code_bytes();
+    if (num_bytes <= end) return {};
+    return malformed(std::to_string(num_bytes - end) + " bytes follow the code, which ends after " +
+                     std::to_string(end) + " bytes; cut them off if they are not part of it");
+}
+
 bool RangeDecoder::is_settled_by(uint64_t num_bits, Bytes code) const {
     const uint64_t num_read = static_cast<uint64_t>(next_ - begin_) + num_missing_;
     if (num_bits >= 8 * num_read) return true;

@@ -25,6 +25,7 @@
 
 #include "fastcompress/common/bytes.h"
 #include "fastcompress/common/growing_array.h"
+#include "fastcompress/common/status.h"
 
 namespace fastcompress::arithmetic {
 
@@ -198,13 +199,22 @@ class RangeDecoder {
     // so far: nothing follows it, and no shorter or other code was possible.
     bool is_finished_by(Bytes code) const;
 
-    // For a code that comes piece by piece: the bytes not read yet, and where they are from now on, with more bytes
-    // after them. A symbol reads at most four bytes.
+    // The length of the code that RangeEncoder::finish() returns after the same symbols, in bytes. What follows it was
+    // not written by this encoder.
+    uint64_t code_bytes() const;
+
+    // Returns kMalformed if the code, num_bytes long with all of its symbols decoded, goes on after its end.
+    Status check_end(uint64_t num_bytes) const;
+
+    // For a code that comes piece by piece: the bytes not read yet with up to eight before them, and a copy of those,
+    // with more bytes after them, to go on reading from. A symbol reads at most four bytes.
     Bytes unread() const { return {next_, end_}; }
-    void set_unread(Bytes unread) {
-        num_read_before_ += static_cast<uint64_t>(next_ - begin_);
-        begin_ = next_ = unread.data();
-        end_ = next_ + unread.size();
+    size_t num_before_unread() const { return std::min<size_t>(8, static_cast<size_t>(next_ - begin_)); }
+    void move_to(Bytes bytes, size_t num_before_unread) {
+        num_read_before_ += static_cast<uint64_t>(next_ - begin_) - num_before_unread;
+        begin_ = bytes.data();
+        next_ = begin_ + num_before_unread;
+        end_ = begin_ + bytes.size();
     }
 
   private:

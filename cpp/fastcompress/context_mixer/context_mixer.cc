@@ -142,6 +142,7 @@ Result<std::vector<uint8_t>> ContextMixer::decode(Bytes code, size_t num_bytes) 
         const auto error = copy ? copy->decode(decoder, rest) : decode_bytes(*model_, place, decoder, rest);
         if (!error.ok()) return error;
     }
+    if (Status status = decoder.check_end(code.size()); !status.ok()) return status;
     return out;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fastcompress/common/read_once.h"
+
 namespace fastcompress::equal_info {
 namespace {
 
@@ -137,11 +139,12 @@ Result<size_t> Codebook::decoded_bytes(std::span<const Id> ids, size_t max_bytes
     size_t total = 0;
     const size_t num_ids = size();
     for (size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] >= num_ids) {
-            return unknown_token("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+        const Id id = read_once(ids[i]);
+        if (id >= num_ids) {
+            return unknown_token("id " + std::to_string(id) + " at position " + std::to_string(i) +
                                  " is not one of the codebook's " + std::to_string(num_ids));
         }
-        total += nodes_[ids[i]].length;
+        total += nodes_[id].length;
     }
     if (total > max_bytes) {
         return invalid_argument("these ids stand for " + std::to_string(total) + " bytes, more than " +
@@ -151,29 +154,44 @@ Result<size_t> Codebook::decoded_bytes(std::span<const Id> ids, size_t max_bytes
 }
 
 template <class Id>
-void Codebook::decode(std::span<const Id> ids, uint8_t* out) const {
-    // While 15 more ids follow, 16 bytes at `out` may be written, since each id stands for at least one.
+bool Codebook::decode(std::span<const Id> ids, std::span<uint8_t> out) const {
+    constexpr size_t kWide = sizeof(Entry);
+    const size_t num_ids = size();
+    uint8_t* next = out.data();
+    uint8_t* const end = next + out.size();
     size_t i = 0;
-    for (; i + 15 < ids.size(); ++i) {
-        const Entry& entry = entries_[ids[i]];
-        const size_t length = entry.bytes[15];
-        if (length > kMaxShort) {
-            std::memcpy(out, blob_.data() + begins_[ids[i]], length);
-        } else {
-            std::memcpy(out, entry.bytes.data(), 16);
+    // As many ids at a time as fit for certain, without a look at the room that is left.
+    for (;;) {
+        const size_t num_safe = std::min(ids.size() - i, static_cast<size_t>(end - next) / (kMaxLength + kWide));
+        if (num_safe == 0) break;
+        for (const size_t stop = i + num_safe; i < stop; ++i) {
+            const size_t id = read_once(ids[i]);
+            if (id >= num_ids) [[unlikely]]
+                return false;
+            const Entry& entry = entries_[id];
+            const size_t length = entry.bytes[kMaxShort];
+            if (length > kMaxShort) {
+                std::memcpy(next, blob_.data() + begins_[id], length);
+            } else {
+                std::memcpy(next, entry.bytes.data(), kWide);  // what is too much, the next ids overwrite
+            }
+            next += length;
         }
-        out += length;
     }
     for (; i < ids.size(); ++i) {
-        const Bytes text = string(ids[i]);
-        out = std::copy(text.begin(), text.end(), out);
+        const size_t id = read_once(ids[i]);
+        if (id >= num_ids) return false;
+        const Bytes text = string(static_cast<uint32_t>(id));
+        if (text.size() > static_cast<size_t>(end - next)) return false;
+        next = std::copy(text.begin(), text.end(), next);
     }
+    return next == end;
 }
 
 template Result<size_t> Codebook::decoded_bytes(std::span<const uint16_t>, size_t) const;
 template Result<size_t> Codebook::decoded_bytes(std::span<const uint32_t>, size_t) const;
-template void Codebook::decode(std::span<const uint16_t>, uint8_t*) const;
-template void Codebook::decode(std::span<const uint32_t>, uint8_t*) const;
+template bool Codebook::decode(std::span<const uint16_t>, std::span<uint8_t>) const;
+template bool Codebook::decode(std::span<const uint32_t>, std::span<uint8_t>) const;
 
 std::vector<uint8_t> Codebook::serialize() const {
     ByteWriter out;

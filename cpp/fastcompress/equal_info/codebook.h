@@ -77,9 +77,10 @@ class Codebook {
     // are more than max_bytes. O(ids).
     template <class Id>
     Result<size_t> decoded_bytes(std::span<const Id> ids, size_t max_bytes = SIZE_MAX) const;
-    // Those bytes, to `out`, which has room for decoded_bytes(); ids are known to exist. O(ids + bytes).
+    // Writes those bytes to `out`, which is decoded_bytes() long. Returns false, and never writes outside of `out`, if
+    // another thread has changed the ids so that they no longer fill it. O(ids + bytes).
     template <class Id>
-    void decode(std::span<const Id> ids, uint8_t* out) const;
+    [[nodiscard]] bool decode(std::span<const Id> ids, std::span<uint8_t> out) const;
 
   private:
     Codebook() = default;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "fastcompress/common/read_once.h"
+#include "fastcompress/lz77/reconstruct.h"
+
 namespace fastcompress::lz77 {
 namespace {
 
@@ -26,6 +29,25 @@ BucketAlphabet::BucketAlphabet(const Params& params)
 
 uint32_t BucketAlphabet::most_ids() const {
     return 2 + num_extra(num_lengths_ - 1) + num_extra(num_distances_ - 1);
+}
+
+Status BucketAlphabet::check(const TokenColumns& tokens) const {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const uint32_t value = tokens.values[i];
+        const uint32_t length = tokens.lengths[i];
+        if (Status status = check_token(tokens.kinds[i], value, length, i); !status.ok()) return status;
+        if (tokens.kinds[i] == static_cast<uint8_t>(TokenKind::kLiteral)) continue;
+        const auto bad = [&](const std::string& what) { return malformed("token " + std::to_string(i) + " " + what); };
+        if (value > params_.window) {
+            return bad("is a match of distance " + std::to_string(value) + "; the window is " +
+                       std::to_string(params_.window));
+        }
+        if (length < params_.min_length || length > params_.max_length) {
+            return bad("is a match of length " + std::to_string(length) + "; it must be min_length, " +
+                       std::to_string(params_.min_length) + ", to max_length, " + std::to_string(params_.max_length));
+        }
+    }
+    return {};
 }
 
 std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
@@ -64,8 +86,9 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
     decoded.byte_lengths.assign(ids.size(), 0);
     RepeatOffsets recent;
     size_t i = 0;
+    uint32_t id = 0;  // ids[i], loaded once: another thread may change it
     const auto bad = [&](const std::string& what) {
-        return malformed("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) + " " + what);
+        return malformed("id " + std::to_string(id) + " at position " + std::to_string(i) + " " + what);
     };
     // A number of a bucket, 0 if the ids end before it is known.
     const auto read = [&](uint32_t bucket, Status& problem) -> uint64_t {
@@ -73,8 +96,9 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
         for (uint32_t left = bucket; left > 0;) {
             if (++i == ids.size()) return 0;
             const uint32_t bits = left % kBitsOfExtra == 0 ? kBitsOfExtra : left % kBitsOfExtra;
-            const uint32_t extra = ids[i] - first_extra();
-            if (ids[i] < first_extra() || extra >= 1u << bits) {
+            id = read_once(ids[i]);
+            const uint32_t extra = id - first_extra();
+            if (id < first_extra() || extra >= 1u << bits) {
                 problem = bad("stands where extra bits belong");
                 return 0;
             }
@@ -85,21 +109,22 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
     };
     for (; i < ids.size(); ++i) {
         Status problem;
-        if (ids[i] < kNumBytes) {
-            decoded.tokens.push(Token::literal(static_cast<uint8_t>(ids[i])));
+        id = read_once(ids[i]);
+        if (id < kNumBytes) {
+            decoded.tokens.push(Token::literal(static_cast<uint8_t>(id)));
             decoded.byte_lengths[i] = 1;
             continue;
         }
-        if (ids[i] >= first_recent()) return bad("stands where a byte or a length belongs");
-        const uint64_t length = read(ids[i] - first_length(), problem) + params_.min_length - 1;
+        if (id >= first_recent()) return bad("stands where a byte or a length belongs");
+        const uint64_t length = read(id - first_length(), problem) + params_.min_length - 1;
         if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (length > params_.max_length) return bad("ends a length above max_length");
         if (++i == ids.size()) break;
-        if (ids[i] < first_recent() || ids[i] >= first_extra()) return bad("stands where a distance belongs");
-        const bool is_recent = ids[i] < first_distance();
-        const uint64_t distance =
-            is_recent ? recent[ids[i] - first_recent()] : read(ids[i] - first_distance(), problem);
+        id = read_once(ids[i]);
+        if (id < first_recent() || id >= first_extra()) return bad("stands where a distance belongs");
+        const bool is_recent = id < first_distance();
+        const uint64_t distance = is_recent ? recent[id - first_recent()] : read(id - first_distance(), problem);
         if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (distance > params_.window) return bad("ends a distance above the window");

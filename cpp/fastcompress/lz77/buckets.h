@@ -28,7 +28,10 @@ class BucketAlphabet {
     // The most ids that one token becomes.
     uint32_t most_ids() const;
 
-    // Tokens of a parse with the params. O(n).
+    // Checks tokens from anywhere: kMalformed for the first that no parse with the params has. O(n).
+    Status check(const TokenColumns& tokens) const;
+
+    // Encodes tokens that check() has passed. O(n).
     std::vector<uint32_t> encode(const TokenColumns& tokens) const;
 
     // The tokens that ids, from anywhere, stand for, and how many bytes become known with each id: all of a token's

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fastcompress/common/read_once.h"
 #include "fastcompress/lz77/history.h"
 
 namespace fastcompress::lz77 {
@@ -52,16 +53,17 @@ Result<std::vector<uint8_t>> lzp_decode(std::span<const uint32_t> ids, const Lzp
     History history(params.order, kUnlimited);
     std::vector<uint8_t> text;
     for (size_t i = 0; i < ids.size(); ++i) {
+        const uint32_t id = read_once(ids[i]);  // another thread may change it
         const auto bad = [&](const std::string& what) {
-            return malformed("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) + " " + what);
+            return malformed("id " + std::to_string(id) + " at position " + std::to_string(i) + " " + what);
         };
-        if (ids[i] >= params.num_ids()) return bad("is not below " + std::to_string(params.num_ids()));
-        const size_t length = ids[i] < 256 ? 1 : ids[i] - 256 + params.min_length;
+        if (id >= params.num_ids()) return bad("is not below " + std::to_string(params.num_ids()));
+        const size_t length = id < 256 ? 1 : id - 256 + params.min_length;
         if (length > max_bytes - text.size()) {
             return bad("ends past the " + std::to_string(max_bytes) + " bytes that are allowed");
         }
-        if (ids[i] < 256) {
-            text.push_back(static_cast<uint8_t>(ids[i]));
+        if (id < 256) {
+            text.push_back(static_cast<uint8_t>(id));
             history.push(text.back());
             continue;
         }

@@ -1,4 +1,7 @@
-// From tokens back to bytes, safe for tokens from anywhere.
+// Tokens back to bytes, for tokens from anywhere: malformed ones are found before anything is written.
+//
+// The columns may belong to a program that changes them while they are read. Each value is therefore loaded once a pass
+// and checked again where it decides what is written.
 #pragma once
 
 #include <span>
@@ -10,14 +13,18 @@
 
 namespace fastcompress::lz77 {
 
-// How many bytes tokens stand for, or what is wrong with the first bad one: an unknown kind, a literal that is no byte
-// or not of length 1, a match of length 0 or from before the beginning, more than max_bytes in all. The columns are
-// equally long. O(number of tokens), whatever they say.
+// Checks one token by itself: kMalformed for an unknown kind, a literal that is not a byte or not of length 1, or a match
+// of length or distance 0. The message calls it by `index`.
+Status check_token(uint32_t kind, uint32_t value, uint32_t length, size_t index);
+
+// Returns the number of bytes that tokens stand for, or kMalformed for the first token that check_token() refuses, that
+// is a match from before the beginning, or that ends past max_bytes. The columns are equally long. O(tokens).
 Result<size_t> reconstructed_bytes(std::span<const uint8_t> kinds, std::span<const uint32_t> values,
                                    std::span<const uint32_t> lengths, size_t max_bytes);
 
-// Writes the bytes of tokens that reconstructed_bytes() has passed; `out` is that long. O(its size).
-void reconstruct(std::span<const uint8_t> kinds, std::span<const uint32_t> values, std::span<const uint32_t> lengths,
-                 uint8_t* out);
+// Writes the bytes of tokens that reconstructed_bytes() has passed to `out`, which is that long. Returns false, and never
+// writes outside of `out`, if the columns have changed so that they no longer fill it. O(tokens + bytes).
+[[nodiscard]] bool reconstruct(std::span<const uint8_t> kinds, std::span<const uint32_t> values,
+                               std::span<const uint32_t> lengths, std::span<uint8_t> out);
 
 }  // namespace fastcompress::lz77

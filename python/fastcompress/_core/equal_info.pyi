@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ class Codebook:
     def to_bytes(self) -> bytes: ...
     def encode(self, text: _Text, num_threads: int, is_narrow: bool, /) -> npt.NDArray[Any]: ...
     def encode_batch(
-        self, texts: list[_Text], num_threads: int, is_narrow: bool, /
+        self, texts: Sequence[_Text], num_threads: int, is_narrow: bool, /
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint64]]: ...
     def decode(self, ids: npt.NDArray[np.uint32], /) -> bytes: ...
     def decode_narrow(self, ids: npt.NDArray[np.uint16], /) -> bytes: ...
@@ -33,10 +34,10 @@ class Codebook:
 def from_strings(bits: int, pattern: str, strings: list[bytes], /) -> Codebook: ...
 def parse(file: bytes, /) -> Codebook: ...
 def train(
-    texts: list[_Text],
+    texts: Sequence[_Text],
     bits: int,
     pattern: str,
-    refinements: int,
+    num_rounds: int,
     within_words: bool,
     start: Codebook | None,
     num_threads: int,

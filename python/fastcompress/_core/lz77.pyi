@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,15 +15,10 @@ class Params:
 
 def parse(data: _Text, params: Params, /) -> _Columns: ...
 def parse_batch(
-    texts: list[_Text], params: Params, num_threads: int, /
+    texts: Sequence[_Text], params: Params, num_threads: int, /
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint64]]: ...
-def reconstruct(
-    kinds: npt.NDArray[np.uint8],
-    values: npt.NDArray[np.uint32],
-    lengths: npt.NDArray[np.uint32],
-    max_bytes: int,
-    /,
-) -> bytes: ...
+def reconstruct(kinds: npt.ArrayLike, values: npt.ArrayLike, lengths: npt.ArrayLike, max_bytes: int, /) -> bytes: ...
+def check_tokens(kinds: npt.ArrayLike, values: npt.ArrayLike, lengths: npt.ArrayLike, /) -> _Columns: ...
 
 class IncrementalParser:
     def __init__(self, params: Params, /) -> None: ...
@@ -54,14 +50,10 @@ class ParserBatch:
 
 def bucket_sizes(params: Params, /) -> tuple[int, int]: ...
 def bucket_encode(
-    kinds: npt.NDArray[np.uint8],
-    values: npt.NDArray[np.uint32],
-    lengths: npt.NDArray[np.uint32],
-    params: Params,
-    /,
+    kinds: npt.ArrayLike, values: npt.ArrayLike, lengths: npt.ArrayLike, params: Params, /
 ) -> npt.NDArray[np.uint32]: ...
 def bucket_decode(
-    ids: npt.NDArray[np.uint32], params: Params, /
+    ids: npt.ArrayLike, params: Params, /
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
 
 class LzpParams:
@@ -70,4 +62,4 @@ class LzpParams:
     def num_ids(self) -> int: ...
 
 def lzp_encode(data: _Text, params: LzpParams, /) -> npt.NDArray[np.uint32]: ...
-def lzp_decode(ids: npt.NDArray[np.uint32], params: LzpParams, max_bytes: int, /) -> bytes: ...
+def lzp_decode(ids: npt.ArrayLike, params: LzpParams, max_bytes: int, /) -> bytes: ...

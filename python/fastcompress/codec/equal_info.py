@@ -26,7 +26,7 @@ class EqualInfoCodec(CodecBase):
     the bytes that all strings of its 256 ids begin with.
 
     Not unambiguous: many sequences decode to the same text. If the codebook has no pattern, exactly one of them has no
-    forbidden step (`Codebook.forbidden_first`).
+    forbidden step (`Codebook.illegal_next_bytes`).
 
     >>> codec = EqualInfoCodec(Codebook.train(b"to be or not to be " * 20, bits=9))
     >>> codec.decode(codec.encode("not to be"))

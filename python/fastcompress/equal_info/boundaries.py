@@ -1,4 +1,4 @@
-"""Where no pretoken ends, whatever comes before and after: what makes `Codebook.forbidden_first` safe with a pattern.
+"""Pairs of bytes between which no pretoken ends in any text: they make `Codebook.illegal_next_bytes` safe.
 
 Whether a border lies between two bytes may depend on what comes before them ("'s" ends a pretoken, "is" does not), and
 on what is still to come (white space belongs to the line break at its end, if there is one). The pairs of ASCII bytes

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress import pretokenizer
+from fastcompress._arguments import as_integer, as_num_threads, as_texts, shown
 from fastcompress._core import equal_info as _core
+from fastcompress._deprecated import RenamedAttribute, renamed_argument
 from fastcompress._files import write_atomically
 from fastcompress.equal_info.boundaries import uncut_pairs
 from fastcompress.equal_info.models import NextByteModel, likeliest_strings
@@ -20,24 +22,23 @@ from fastcompress.errors import ConfigError, DataError, UnknownTokenError
 
 MIN_BITS = _core.MIN_BITS
 MAX_BITS = _core.MAX_BITS
-_REFINEMENTS = 24
+_NUM_ROUNDS = 24
 
 
 class Codebook:
-    """2**bits - 1 byte strings, every prefix of each and all 256 single bytes among them.
+    """A dictionary of 2**bits - 1 byte strings that encodes text by greedy longest match.
 
-    A text is encoded by the longest string that it begins with, and so on. Ids are ranks in lexicographic order; the
-    id 2**bits - 1 is left over, for the end of a document. Appending bytes to a text changes its last token at most.
-    Immutable and safe to share between threads.
+    It contains all 256 single bytes and every prefix of each of its strings, so it can encode any bytes. A token id is
+    the rank of its string in lexicographic order; the id 2**bits - 1 stays free to mark the end of a document. Without
+    a `pattern`, appending bytes to a text changes at most its last token. Immutable; safe to share between threads.
 
     >>> book = Codebook.train(b"to be or not to be, that is the question: " * 20, bits=9)
-    >>> ids = book.encode(b"to be or not to be!")
-    >>> book.decode(ids)
+    >>> book.decode(book.encode(b"to be or not to be!"))
     b'to be or not to be!'
     """
 
     def __init__(self, core: _core.Codebook) -> None:
-        """Of the native object; use train, from_model, from_strings, from_bytes or load."""
+        """Wrap a native codebook. Use `train`, `from_model`, `from_strings`, `from_bytes` or `load` instead."""
         self._core = core
 
     @classmethod
@@ -48,67 +49,84 @@ class Codebook:
         pattern: str | None = None,
         *,
         within_words: bool = False,
-        refinements: int = _REFINEMENTS,
+        num_rounds: int | None = None,
         num_threads: int | None = None,
+        refinements: int | None = None,
     ) -> Codebook:
-        """The codebook that needs few tokens for `data`: one text, or documents, which no token crosses.
+        """Train a codebook that encodes `data` in few tokens.
 
-        bits: 9 to 16.
-        pattern: a name of `fastcompress.pretokenizer.PATTERNS`; then no token crosses the border of a pretoken, here
-            nor in texts to be encoded. None: tokens may be of any bytes.
-        within_words: only strings that are (part of) a word, a number or symbols, with at most a space before it,
-            or white space. Unlike a pattern it cuts no text, so that `forbidden_first` stays exact.
-        refinements: rounds in which strings are exchanged for better ones.
+        Args:
+            data: One text, or an iterable of documents; no token crosses from one document into the next.
+            bits: Bits per token, 9 to 16.
+            pattern: A name from `fastcompress.pretokenizer.PATTERNS`: texts are split into pretokens, here and when
+                encoding, and no token crosses a pretoken boundary. None for no splitting.
+            within_words: Allow only strings that are all or part of one word, number or run of symbols, with at most
+                one space before it, or of white space. Splits no text, so `illegal_next_bytes` stays exact.
+            num_rounds: Rounds of exchanging strings for better ones, 0 to 65535; None for 24.
+            num_threads: None for one per core. Does not change the result.
+            refinements: The old name of `num_rounds`.
 
-        The same for every number of threads (None: one a core). Some 15 s of one core for 20 MB and 75 s for 100 MB, of
-        which two cores make half; of more than 128 MiB a sample is used. ConfigError: settings out of range.
+        Raises:
+            ConfigError: A setting is out of range.
+            SurrogateError: A str has a surrogate.
+
+        Takes about 15 s of one core for 20 MB and 75 s for 100 MB, half of that on two. Above 128 MiB a sample is used.
         """
-        documents: list[Any] = [data] if isinstance(data, (str, bytes, bytearray, memoryview)) else list(data)
-        return cls(_train(documents, bits, pattern, refinements, within_words, None, num_threads))
+        num_rounds = renamed_argument("refinements", refinements, "num_rounds", num_rounds)
+        return cls(_train(_documents(data), bits, pattern, num_rounds, within_words, None, num_threads))
 
     def refine(
         self,
         data: str | bytes | Iterable[str | bytes],
-        refinements: int = _REFINEMENTS,
+        num_rounds: int | None = None,
         *,
         within_words: bool = False,
         num_threads: int | None = None,
+        refinements: int | None = None,
     ) -> Codebook:
-        """A codebook that began as this one and had strings exchanged for ones better for `data`, as `train` does."""
-        documents: list[Any] = [data] if isinstance(data, (str, bytes, bytearray, memoryview)) else list(data)
-        return Codebook(_train(documents, self.bits, self.pattern, refinements, within_words, self._core, num_threads))
+        """Train further on `data`, starting from this codebook, with its `bits` and `pattern`.
+
+        The arguments are those of `train`.
+        """
+        num_rounds = renamed_argument("refinements", refinements, "num_rounds", num_rounds)
+        return Codebook(
+            _train(_documents(data), self.bits, self.pattern, num_rounds, within_words, self._core, num_threads)
+        )
 
     @classmethod
     def from_model(cls, next_byte_model: NextByteModel, bits: int = 16) -> Codebook:
-        """The 2**bits - 1 likeliest strings under a model, the 256 single bytes forced in.
+        """Build the codebook of the 256 single bytes and the likeliest longer strings under a model.
 
-        The model is asked some thousands of contexts at a time, not many more in all than there are strings; see
-        `NextByteModel`. What it answers must not depend on which contexts come together. Strings have at most 255
-        bytes; of equally likely ones the first in lexicographic order is taken. ConfigError: bits out of range.
-        DataError: not weights.
+        The model is called with some thousands of contexts at a time, in all hardly more than there are strings; its
+        answer for a context must not depend on the others in the call (see `NextByteModel`). Strings have at most 255
+        bytes; ties go to the lexicographically smaller string. Raises ConfigError if `bits` is out of range, DataError
+        if the answers are not valid weights.
         """
         _check_bits(bits)
         return cls.from_strings(likeliest_strings(next_byte_model, (1 << bits) - 1, _core.MAX_LENGTH), bits)
 
     @classmethod
     def from_strings(cls, strings: Iterable[bytes], bits: int = 16, pattern: str | None = None) -> Codebook:
-        """Of 2**bits - 1 strings in any order. ConfigError: not so many, one twice, a prefix or single byte missing."""
+        """Build the codebook of exactly these strings, in any order.
+
+        Raises ConfigError if their number is not 2**bits - 1, one occurs twice, or a prefix or single byte is missing.
+        """
         _check_bits(bits)
         return cls(_core.from_strings(bits, _core_pattern(pattern), list(strings)))
 
     @classmethod
     def from_bytes(cls, file: bytes) -> Codebook:
-        """What `to_bytes` gave. FormatError otherwise."""
+        """Parse what `to_bytes` returned. Raises FormatError for anything else."""
         return cls(_core.parse(bytes(file)))
 
     @staticmethod
     def is_file(blob: bytes) -> bool:
-        """Whether bytes begin as those of a codebook do."""
+        """Return whether `blob` starts with the magic bytes of a codebook file."""
         return blob.startswith(_core.MAGIC)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Codebook:
-        """The codebook in a file. DataError: it cannot be read. FormatError: it holds none."""
+        """Read a file written by `save`. Raises DataError if it cannot be read, FormatError if it is not a codebook."""
         try:
             return cls.from_bytes(Path(path).read_bytes())
         except OSError as error:
@@ -117,11 +135,11 @@ class Codebook:
             ) from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, all or nothing. OutputError: cannot be written."""
+        """Write the codebook to a file, all or nothing. Raises OutputError if it cannot be written."""
         write_atomically(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The file. The same for equal codebooks."""
+        """Return the file contents; equal codebooks give equal bytes."""
         return self._core.to_bytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,32 +155,32 @@ class Codebook:
         return len(self._core)
 
     def __repr__(self) -> str:
-        cut = "" if self.pattern is None else f", pattern={self.pattern!r}"
-        return f"<Codebook of {self.bits} bits{cut}, {self.fingerprint[:8]}>"
+        split = "" if self.pattern is None else f", pattern={self.pattern!r}"
+        return f"<Codebook: bits={self.bits}{split}, fingerprint={self.fingerprint[:8]}>"
 
     @property
     def bits(self) -> int:
-        """Of a token: 9 to 16."""
+        """Bits per token, 9 to 16."""
         return self._core.bits
 
     @property
     def num_tokens(self) -> int:
-        """2**bits - 1; ids are below it."""
+        """The number of ids, 2**bits - 1; ids are in [0, num_tokens)."""
         return len(self._core)
 
     @property
     def pattern(self) -> str | None:
-        """What cuts texts before they are encoded."""
+        """The name of the pattern that splits texts before encoding, or None."""
         return self._core.pattern or None
 
     @property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits: the SHA-256 of everything that decides ids."""
+        """The SHA-256 of everything that determines the ids, as 64 hexadecimal digits."""
         return self._core.fingerprint.hex()
 
     @cached_property
     def strings(self) -> tuple[bytes, ...]:
-        """By id, so in lexicographic order."""
+        """The string of each id, in id order, which is lexicographic."""
         return tuple(self._core.strings())
 
     @cached_property
@@ -171,7 +189,7 @@ class Codebook:
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.uint8]:
-        """Bytes of each string, uint8[num_tokens]."""
+        """The length of each string in bytes, uint8[num_tokens]; read-only."""
         lengths = self._core.lengths()
         lengths.flags.writeable = False
         return lengths
@@ -179,37 +197,45 @@ class Codebook:
     def encode(
         self, data: str | bytes, dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = 1
     ) -> npt.NDArray[Any]:
-        """Ids, dtype[n], uint32 or uint16. O(len(data)); releases the GIL; the same for every number of threads."""
-        return self._core.encode(data, _threads(num_threads), _is_narrow(dtype))
+        """Encode a text (a str as UTF-8) to ids, dtype[n], uint32 or uint16.
+
+        O(len(data)); releases the GIL; any number of threads gives the same ids. Raises SurrogateError if a str has a
+        surrogate.
+        """
+        return self._core.encode(data, as_num_threads(num_threads), _is_narrow(dtype))
 
     def encode_batch(
-        self, texts: Sequence[str | bytes], dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = None
+        self, texts: Iterable[str | bytes], dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint64]]:
-        """Ids of all texts one after the other, and offsets uint64[len(texts) + 1]: those of text i are
-        ids[offsets[i]:offsets[i + 1]]."""
-        return self._core.encode_batch(list(texts), _threads(num_threads), _is_narrow(dtype))
+        """Encode several texts.
+
+        Returns (ids, offsets uint64[len(texts) + 1]), where text i is ids[offsets[i]:offsets[i + 1]].
+        """
+        return self._core.encode_batch(as_texts(texts, "texts"), as_num_threads(num_threads), _is_narrow(dtype))
 
     def decode(self, ids: npt.ArrayLike) -> bytes:
-        """The bytes that ids, integers[n], stand for. UnknownTokenError: an id that is none. O(ids + bytes)."""
+        """Decode ids, integers[n], to bytes. O(ids + bytes).
+
+        Raises UnknownTokenError for an id outside [0, num_tokens).
+        """
         array = np.asarray(ids)
         if array.dtype == np.uint16 and array.ndim == 1:
             return self._core.decode_narrow(np.ascontiguousarray(array))
         return self._core.decode(self._checked(ids))
 
     def byte_lengths(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Bytes of each token, int64[n]. UnknownTokenError: an id that is none."""
+        """Return the length of each token in bytes, int64[n]. Raises UnknownTokenError as `decode` does."""
         lengths: npt.NDArray[np.int64] = self.lengths[self._checked(ids)].astype(np.int64)
         return lengths
 
-    def forbidden_first(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """bool[256], of integers[n] bool[n, 256]: the bytes that no token after this one may begin with.
+    def illegal_next_bytes(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the bytes that no token following each id may start with: bool[256], or bool[n, 256] for integers[n].
 
-        Without a pattern this is exact: a sequence of ids is what its bytes are encoded to if and only if no token
-        begins with a byte forbidden after the one before. So with a model's probability spread over the tokens that are
-        legal, p(ids) = p(bytes).
-
-        With a pattern a border may stand between two tokens, which allows everything. What is True here is forbidden
-        whatever the text before and after (see equal_info/FORMAT.md): never a legal token, but not all that are not.
+        Without a pattern this is exact: a sequence of ids is the encoding of its bytes if and only if no token starts
+        with a byte that is illegal after the one before it. So if a model gives probability to legal tokens only,
+        p(ids) = p(bytes). With a pattern, a pretoken boundary between two tokens permits every byte, and may depend on
+        later text. True then means illegal in any context (equal_info/FORMAT.md): no legal token is excluded, but some
+        illegal ones are not either.
         """
         scalar = np.ndim(ids) == 0
         checked = self._checked(np.atleast_1d(np.asarray(ids)))
@@ -218,11 +244,12 @@ class Codebook:
             rows &= uncut_pairs(self.pattern)[self._last_bytes[checked]]
         return rows[0] if scalar else rows
 
-    def forbidden_first_in(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """bool[n, 256]: the bytes that the token after each of a text's tokens may not begin with, its borders known.
+    def illegal_next_bytes_in_text(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the same as `illegal_next_bytes`, bool[n, 256], for the tokens of one complete text.
 
-        Without a pattern, forbidden_first(ids). With one, rows are False where a border follows the token. Borders may
-        depend on bytes still to come: good for checking a text, not for a model's probabilities.
+        Its pretoken boundaries are known. Without a pattern the two are equal. With one, a row is all False where a
+        boundary follows its token. For checking a text, not for masking a model: boundaries may depend on bytes still
+        to come.
         """
         checked = self._checked(ids)
         rows = self._core.extensions(checked)
@@ -232,12 +259,16 @@ class Codebook:
             rows[np.isin(token_ends, borders)] = False
         return rows
 
+    forbidden_first = RenamedAttribute("illegal_next_bytes")
+    forbidden_first_in = RenamedAttribute("illegal_next_bytes_in_text")
+
     def _checked(self, ids: npt.ArrayLike) -> npt.NDArray[np.uint32]:
         array = np.asarray(ids)
         if array.size == 0:
             return np.zeros(0, np.uint32)
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise TypeError(f"ids must be one-dimensional integers, not {array.dtype} of shape {array.shape}")
+        array = array.copy()  # so that what is checked is what is used, whatever another thread does to it
         bad = (array >= self.num_tokens) | (array < 0)
         if bad.any():
             position = int(np.argmax(bad))
@@ -247,25 +278,31 @@ class Codebook:
         return np.ascontiguousarray(array, np.uint32)
 
 
+def _documents(data: Any) -> Sequence[Any]:
+    return [data] if isinstance(data, str | bytes | bytearray | memoryview) else as_texts(data, "data")
+
+
 def _train(
-    documents: list[Any],
+    documents: Sequence[Any],
     bits: int,
     pattern: str | None,
-    refinements: int,
+    num_rounds: int | None,
     within_words: bool,
     start: _core.Codebook | None,
     num_threads: int | None,
 ) -> _core.Codebook:
     _check_bits(bits)
-    if not 0 <= refinements < 1 << 16:
-        raise ConfigError(f"refinements is {refinements}; it must be from 0 to 65535")
-    return _core.train(documents, bits, _core_pattern(pattern), refinements, within_words, start, _threads(num_threads))
+    rounds = _NUM_ROUNDS if num_rounds is None else as_integer(num_rounds, "num_rounds", 0, (1 << 16) - 1)
+    threads = as_num_threads(num_threads)
+    return _core.train(documents, bits, _core_pattern(pattern), rounds, bool(within_words), start, threads)
 
 
 def _core_pattern(pattern: str | None) -> str:
-    """As the core takes it: an alias by its proper name, and "" for one that cuts nothing."""
+    """Return a pattern's name as the core takes it: an alias by its proper name, and "" for one that splits nothing."""
     if pattern is None or pattern == "none":
         return ""
+    if not isinstance(pattern, str):
+        raise TypeError(f"pattern is {shown(pattern)}; it must be the name of a pattern, or None")
     name = pretokenizer.ALIASES.get(pattern, pattern)
     if name not in pretokenizer.PATTERNS:
         raise ConfigError(
@@ -275,14 +312,7 @@ def _core_pattern(pattern: str | None) -> str:
 
 
 def _check_bits(bits: int) -> None:
-    if not MIN_BITS <= bits <= MAX_BITS:
-        raise ConfigError(f"bits is {bits}; a codebook has {MIN_BITS} to {MAX_BITS}")
-
-
-def _threads(num_threads: int | None) -> int:
-    if num_threads is not None and not 1 <= num_threads < 1 << 16:
-        raise ConfigError(f"num_threads is {num_threads}; it must be at least 1, or None for one a core")
-    return num_threads or 0
+    as_integer(bits, "bits", MIN_BITS, MAX_BITS)
 
 
 def _is_narrow(dtype: npt.DTypeLike) -> bool:

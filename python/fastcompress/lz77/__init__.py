@@ -1,9 +1,8 @@
-"""LZ77 as a tokenizer: a parse you can append to, take back, fork and trust.
+"""LZ77 as a tokenizer: a parse that is specified and can be extended, truncated and forked.
 
-A parse cuts bytes into tokens: literals (one byte) and matches (length bytes, each equal to the one `distance` before
-it).
-Which ones is a function of the bytes and the settings alone, written down in ``cpp/fastcompress/lz77/FORMAT.md``: not
-of the machine, the number of threads, or how the bytes arrived.
+A parse cuts bytes into tokens: literals (one byte) and matches (`length` bytes, each equal to the byte `distance`
+before it). It depends on the bytes and the settings alone, as ``cpp/fastcompress/lz77/FORMAT.md`` defines: not on the
+machine, the number of threads, or how the bytes arrived.
 
 >>> tokens = parse(b"abcabcabcabd", Params(min_length=3))
 >>> [tuple(token) for token in tokens]

@@ -1,4 +1,4 @@
-"""What a parse is made of: the numbers that a study of tokenizations compares."""
+"""Statistics of a parse: the numbers that a study of tokenizations compares."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.errors import ConfigError
-from fastcompress.lz77.tokens import MATCH, LZTokens
+from fastcompress._arguments import as_integer
+from fastcompress.lz77.tokens import MATCH, LZTokens, as_tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Of one parse.
+    """Counts and histograms of one parse.
 
     Attributes:
-        num_bytes, num_tokens, num_literals, num_matches: counts.
-        length_histogram: int64[k]; entry i counts matches of 2**i to 2**(i+1) - 1 bytes.
-        distance_histogram: int64[k]; the same of distances.
+        num_bytes: The number of bytes.
+        num_tokens: The number of tokens.
+        num_literals: The number of literals.
+        num_matches: The number of matches.
+        length_histogram: int64[k]; entry i counts the matches of 2**i to 2**(i+1) - 1 bytes.
+        distance_histogram: int64[k]; the same for distances.
+        ends: uint64[num_tokens], the position after each token.
     """
 
     num_bytes: int
@@ -31,24 +35,26 @@ class Statistics:
 
     @property
     def bytes_per_token(self) -> float:
-        """The compression ratio in tokens; 0 for no tokens."""
+        """The average number of bytes per token; 0 without tokens."""
         return self.num_bytes / self.num_tokens if self.num_tokens else 0.0
 
     @property
     def literal_token_share(self) -> float:
-        """Literals among tokens, in [0, 1]."""
+        """The share of literals among tokens, 0 to 1."""
         return self.num_literals / self.num_tokens if self.num_tokens else 0.0
 
     @property
     def literal_byte_share(self) -> float:
-        """Bytes that literals stand for, in [0, 1]."""
+        """The share of bytes that are literals, 0 to 1."""
         return self.num_literals / self.num_bytes if self.num_bytes else 0.0
 
     def effective_context(self, num_tokens: int) -> float:
-        """How many raw bytes `num_tokens` consecutive tokens span, on average over all places where so many fit (of a
-        shorter parse: all of its bytes)."""
-        if num_tokens < 1:
-            raise ConfigError(f"num_tokens is {num_tokens}; it must be at least 1")
+        """Return the average number of raw bytes that `num_tokens` consecutive tokens span.
+
+        The average is over all places where that many tokens fit; a shorter parse counts as one such place. Raises
+        ConfigError if `num_tokens` is below 1.
+        """
+        num_tokens = as_integer(num_tokens, "num_tokens", 1, (1 << 62) - 1)
         if num_tokens >= self.num_tokens:
             return float(self.num_bytes)
         begins = np.concatenate((np.zeros(1, np.uint64), self.ends[:-num_tokens]))
@@ -56,7 +62,11 @@ class Statistics:
 
 
 def statistics(tokens: LZTokens) -> Statistics:
-    """Counts and histograms of a parse. O(n)."""
+    """Count the tokens of a parse. O(n).
+
+    Raises FormatError for the first malformed token (see `LZTokens.checked`).
+    """
+    tokens = as_tokens(tokens).checked()
     matches = tokens.kind == MATCH
     num_matches = int(matches.sum())
     return Statistics(

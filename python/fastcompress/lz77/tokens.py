@@ -1,15 +1,18 @@
-"""Settings, tokens, one-shot parses and back."""
+"""Settings, tokens, and parses of whole texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_integer, as_num_threads, as_texts, shown
 from fastcompress._core import lz77 as _core
+from fastcompress._deprecated import RenamedAttribute
 from fastcompress.errors import ConfigError, DataError
 
 LITERAL = 0
@@ -18,15 +21,21 @@ MATCH = 1
 
 @dataclass(frozen=True)
 class Params:
-    """What decides a parse; FORMAT.md says how. ConfigError for settings out of range.
+    """The settings that determine a parse; cpp/fastcompress/lz77/FORMAT.md defines it.
+
+    >>> Params(window=1 << 20, parse="lazy")
+    Params(window=1048576, min_length=4, max_length=258, depth=32, parse='lazy')
 
     Attributes:
-        window: the greatest distance, in bytes; None: no limit.
-        min_length: of a match, 1 to 64 bytes.
-        max_length: of a match; None: no limit.
-        depth: how many of the most recent positions that share min_length bytes are candidates; None: all of them
-            ("exact").
-        parse: "greedy", or "lazy": a match gives way to a literal where the next position has a longer one.
+        window: The largest distance in bytes, or None for no limit.
+        min_length: The smallest length of a match, 1 to 64 bytes.
+        max_length: The largest length of a match, or None for no limit.
+        depth: The number of candidates for a match: the most recent positions with the same first min_length bytes.
+            None considers all of them.
+        parse: "greedy", or "lazy", where a match gives way to a literal if the next position has a longer match.
+
+    Raises:
+        ConfigError: A setting is out of range.
     """
 
     window: int | None = 65536
@@ -58,7 +67,16 @@ class Params:
 
 
 class Token(NamedTuple):
-    """One token: `kind` LITERAL or MATCH, `value` a byte or a distance, `length` in bytes (1 for a literal)."""
+    """One token of a parse.
+
+    >>> Token.literal(97), Token.match(distance=3, length=8)
+    (Token(kind=0, value=97, length=1), Token(kind=1, value=3, length=8))
+
+    Attributes:
+        kind: LITERAL or MATCH.
+        value: The byte of a literal, or the distance of a match.
+        length: The number of bytes, 1 for a literal.
+    """
 
     kind: int
     value: int
@@ -66,21 +84,23 @@ class Token(NamedTuple):
 
     @classmethod
     def literal(cls, byte: int) -> Token:
+        """Return the literal of a byte."""
         return cls(LITERAL, byte, 1)
 
     @classmethod
     def match(cls, distance: int, length: int) -> Token:
+        """Return a match of `length` bytes that begin `distance` bytes back."""
         return cls(MATCH, distance, length)
 
 
 @dataclass(frozen=True, eq=False)
 class LZTokens:
-    """Tokens as columns.
+    """Tokens as columns, which functions check when they read them.
 
     Attributes:
         kind: uint8[n], LITERAL or MATCH.
-        value: uint32[n], the byte of a literal, the distance of a match.
-        length: uint32[n], the bytes a token stands for, 1 for a literal.
+        value: uint32[n], the byte of a literal or the distance of a match.
+        length: uint32[n], the number of bytes, 1 for a literal.
     """
 
     kind: npt.NDArray[np.uint8]
@@ -88,13 +108,31 @@ class LZTokens:
     length: npt.NDArray[np.uint32]
 
     @classmethod
-    def of(cls, tokens: Iterable[Token]) -> LZTokens:
-        """Columns of single tokens. DataError for numbers that are negative or too large."""
-        rows = list(tokens)
-        table = np.array(rows, np.int64).reshape(len(rows), 3)
-        if len(rows) and (table.min() < 0 or table.max() >= 1 << 32 or table[:, 0].max() > 255):
+    def from_tokens(cls, tokens: Iterable[Token]) -> LZTokens:
+        """Return the columns of single tokens.
+
+        Raises:
+            TypeError: An item is not a Token or three integers.
+            DataError: A number is negative or too large for its column.
+        """
+        rows = [as_token(token) for token in tokens]
+        if any(kind > 255 or kind < 0 or not 0 <= value < 1 << 32 or not 0 <= length < 1 << 32
+               for kind, value, length in rows):  # fmt: skip
             raise DataError("a token's numbers must be at least 0, its kind below 256, the others below 2**32")
+        table = np.array(rows, np.int64).reshape(len(rows), 3)
         return cls(table[:, 0].astype(np.uint8), table[:, 1].astype(np.uint32), table[:, 2].astype(np.uint32))
+
+    of = RenamedAttribute("from_tokens")
+
+    def checked(self) -> LZTokens:
+        """Return a private copy whose tokens are each well-formed by itself, of the dtypes above.
+
+        Raises:
+            FormatError: For the first token that is not: an unknown kind, a literal that is not a byte or not of
+                length 1, a match of length or distance 0, or a number too large for its column.
+            ColumnError: The columns are not rows of integers, or not equally long.
+        """
+        return LZTokens(*_core.check_tokens(self.kind, self.value, self.length))
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -116,40 +154,97 @@ class LZTokens:
 
     @property
     def num_bytes(self) -> int:
+        """The number of bytes that the tokens stand for."""
         return int(self.length.sum(dtype=np.uint64))
 
 
-def parse(data: str | bytes, params: Params | None = None) -> LZTokens:
-    """The tokens of `data` (a str as UTF-8), at most 2**32 - 16 bytes; `params` are Params() if not given.
+def as_token(token: object, name: str = "token") -> Token:
+    """Return a Token or any three integers as a Token. Raises TypeError for anything else."""
+    try:
+        kind, value, length = map(operator.index, token)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {shown(token)}; it must be a Token: integers kind, value and length") from None
+    return Token(kind, value, length)
 
-    With a depth about as fast as deflate compresses; exact (depth=None) O(n log n) whatever the data, with some 30
-    bytes of memory a byte of data or of nine windows. Releases the GIL; deterministic. ConfigError: too long.
+
+def as_params(params: Params | None) -> Params:
+    """Return the settings, Params() for None. Raises TypeError for anything else."""
+    if params is None:
+        return Params()
+    if not isinstance(params, Params):
+        raise TypeError(f"params is {shown(params)}; it must be a Params, such as Params(window=65536), or None")
+    return params
+
+
+def as_tokens(tokens: LZTokens) -> LZTokens:
+    """Return the tokens. Raises TypeError for anything but LZTokens."""
+    if not isinstance(tokens, LZTokens):
+        raise TypeError(f"tokens is {shown(tokens)}; it must be LZTokens, as parse returns or LZTokens.from_tokens")
+    return tokens
+
+
+def parse(data: str | bytes, params: Params | None = None) -> LZTokens:
+    """Parse a text into tokens.
+
+    >>> [tuple(token) for token in parse(b"abababab")]
+    [(0, 97, 1), (0, 98, 1), (1, 2, 6)]
+
+    Args:
+        data: At most 2**32 - 16 bytes; a str as UTF-8.
+        params: None for Params().
+
+    Raises:
+        ConfigError: The text is too long.
+        SurrogateError: A str has a surrogate.
+
+    With a limited depth about as fast as deflate compresses. With depth=None O(n log n) for any data, with about 30
+    bytes of memory per byte of the data or of nine windows. Deterministic; releases the GIL.
     """
-    return LZTokens(*_core.parse(data, (params or Params()).core))
+    return LZTokens(*_core.parse(data, as_params(params).core))
 
 
 def parse_batch(
-    texts: Sequence[str | bytes], params: Params | None = None, *, num_threads: int | None = None
+    texts: Iterable[str | bytes], params: Params | None = None, *, num_threads: int | None = None
 ) -> tuple[LZTokens, npt.NDArray[np.uint64]]:
-    """`parse` of several texts, on several threads.
+    """Parse several texts on several threads.
 
-    Returns the tokens of all of them one after the other, and offsets uint64[len(texts) + 1]: those of text i are
-    tokens[offsets[i]:offsets[i + 1]]. The same for every number of threads (None: one a core).
+    Args:
+        texts: Each as `parse` takes it.
+        params: None for Params().
+        num_threads: None for one per core. Does not change the result.
+
+    Returns:
+        The tokens of all texts one after the other, and offsets uint64[len(texts) + 1]: those of text i are
+        tokens[offsets[i]:offsets[i + 1]].
+
+    Raises:
+        ConfigError: A text is too long, or num_threads is out of range.
+        SurrogateError: A str has a surrogate.
     """
-    if num_threads is not None and num_threads < 1:
-        raise ConfigError(f"num_threads is {num_threads}; it must be at least 1, or None for one a core")
-    kind, value, length, offsets = _core.parse_batch(list(texts), (params or Params()).core, num_threads or 0)
+    kind, value, length, offsets = _core.parse_batch(
+        as_texts(texts, "texts"), as_params(params).core, as_num_threads(num_threads)
+    )
     return LZTokens(kind, value, length), offsets
 
 
 def reconstruct(tokens: LZTokens, *, max_bytes: int = _core.MAX_TEXT_BYTES) -> bytes:
-    """The bytes of tokens from anywhere: reconstruct(parse(data)) == data.
+    """Return the bytes of tokens from anywhere: reconstruct(parse(data)) == data.
 
-    FormatError names the first token that is malformed (an unknown kind, a distance past the beginning, a length of 0
-    ...) or
-    ends past `max_bytes`; nothing is allocated before all have been looked at. O(tokens + bytes). Releases the GIL.
+    Args:
+        tokens: Columns of any integer type.
+        max_bytes: The largest number of bytes to return.
+
+    Raises:
+        FormatError: For the first token that is malformed (an unknown kind, a distance past the beginning, a length of
+            0, a number too large for its column ...) or that ends past `max_bytes`.
+        ColumnError: The columns are not rows of integers, or not equally long.
+        DataError: Another thread changed the columns meanwhile.
+
+    Nothing is allocated before all tokens have been checked. O(tokens + bytes); releases the GIL.
     """
-    return _core.reconstruct(tokens.kind, tokens.value, tokens.length, max_bytes)
+    as_tokens(tokens)
+    limit = as_integer(max_bytes, "max_bytes", 0, (1 << 64) - 1)
+    return _core.reconstruct(tokens.kind, tokens.value, tokens.length, limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +252,9 @@ class LiteralRuns:
     """Tokens with consecutive literals grouped, for models that read literal patches.
 
     Attributes:
-        kind: uint8[n], LITERAL for a run or MATCH.
-        value: uint32[n], where a run begins in `literals`, or the distance of a match.
-        length: uint32[n], bytes.
+        kind: uint8[n], LITERAL for a run, or MATCH.
+        value: uint32[n], the offset of a run in `literals`, or the distance of a match.
+        length: uint32[n], the number of bytes.
         literals: uint8[k], the bytes of all runs.
     """
 
@@ -172,7 +267,7 @@ class LiteralRuns:
         return len(self.kind)
 
     def tokens(self) -> LZTokens:
-        """The tokens they were made of."""
+        """Return the tokens that were grouped."""
         repeats = np.where(self.kind == LITERAL, self.length, 1)
         kind = np.repeat(self.kind, repeats)
         value = np.repeat(self.value, repeats)
@@ -182,10 +277,18 @@ class LiteralRuns:
 
 
 def literal_runs(tokens: LZTokens, max_run: int = 8) -> LiteralRuns:
-    """Groups consecutive literals, at most `max_run` each, from the first of a run on. O(n). ConfigError: max_run
-    below 1."""
-    if max_run < 1:
-        raise ConfigError(f"max_run is {max_run}; it must be at least 1")
+    """Group consecutive literals.
+
+    Args:
+        tokens: Well-formed tokens.
+        max_run: The largest number of literals in a group; a longer run is cut from its beginning on.
+
+    Raises:
+        ConfigError: `max_run` is below 1.
+        FormatError: A token is malformed (see `LZTokens.checked`).
+    """
+    max_run = as_integer(max_run, "max_run", 1, (1 << 62) - 1)
+    tokens = as_tokens(tokens).checked()
     is_literal = tokens.kind == LITERAL
     index = np.arange(len(tokens))
     starts_run = is_literal & ~np.concatenate(([False], is_literal[:-1]))

@@ -1,11 +1,13 @@
 #include "fastcompress/bpe/encode/decoder.h"
 
+#include "fastcompress/common/read_once.h"
+
 namespace fastcompress::bpe {
 
 Result<size_t> decoded_size(const Vocabulary& vocabulary, std::span<const TokenId> tokens) {
     size_t num_bytes = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
-        const TokenId id = tokens[i];
+        const TokenId id = read_once(tokens[i]);
         const size_t length = id < vocabulary.size() ? vocabulary.token_bytes(id).size() : 0;
         if (length == 0) {
             return unknown_token("token id " + std::to_string(id) + " at position " + std::to_string(i) +
@@ -20,7 +22,7 @@ Result<size_t> decoded_size(const Vocabulary& vocabulary, std::span<const TokenI
 Result<size_t> decode_to(const Vocabulary& vocabulary, std::span<const TokenId> tokens, std::span<uint8_t> out) {
     size_t size = 0;
     for (const TokenId& token : tokens) {
-        const TokenId id = token;  // read once: another thread may change it, which must not write past the end
+        const TokenId id = read_once(token);  // another thread may change it, which must not write past the end
         const Bytes bytes = id < vocabulary.size() ? vocabulary.token_bytes(id) : Bytes();
         if (bytes.size() > out.size() - size) return invalid_data("the token ids changed while they were decoded");
         constexpr size_t kWide = Vocabulary::kReadableBytes;

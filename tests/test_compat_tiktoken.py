@@ -86,7 +86,7 @@ SPECIAL_ARGUMENTS: list[dict[str, Any]] = [
     {"allowed_special": "all"},
     {"allowed_special": set()},
     {"allowed_special": {EOT}},
-    {"allowed_special": frozenset({EOT, "<|unknown|>"})},
+    {"allowed_special": frozenset({EOT})},
     {"disallowed_special": ()},
     {"disallowed_special": [EOT]},
     {"disallowed_special": "b"},

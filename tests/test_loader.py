@@ -120,7 +120,7 @@ def test_a_corpus_smaller_than_the_context_says_so():
         ({"batch_size": 0}, "batch_size is 0"),
         ({"context_length": 0}, "context_length is 0"),
         ({"world_size": 0}, "world_size is 0"),
-        ({"rank": 1}, r"rank is 1, must be in \[0, 1\)"),
+        ({"rank": 1}, r"rank is 1; it must be in \[0, 1\)"),
         ({"rank": -1}, "rank is -1"),
         ({"seed": -1}, "seed is -1"),
     ],

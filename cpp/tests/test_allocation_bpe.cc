@@ -267,7 +267,7 @@ void test_encoder(const bpe::Vocabulary& vocabulary) {
          [&](Encoding& to) { to.encoder->encode_by_merges(as_bytes(std::string_view(text).substr(0, 40)), to.out); },
          [&](Encoding& to) { to.encoder->encode_pretoken(as_bytes(std::string_view(other).substr(100, 1500)), to.out); },
          [&](Encoding& to) { to.encoder->encode(texts, to.out, to.ends.data()); },
-         [&](Encoding& to) { to.encoder->prepare_for_much(); },
+         [&](Encoding& to) { to.encoder->reserve_large_cache(); },
          [&](Encoding& to) { to.encoder->encode(texts, to.out, to.ends.data()); },
          [&](Encoding& to) { text_encoder.encode(as_bytes(special), text_encoder.treatments(allowed), *to.encoder, to.out); },
          [&](Encoding& to) { to.dropout->encode({as_bytes(other), 1, 0}, to.out); },

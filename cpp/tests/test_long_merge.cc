@@ -41,9 +41,9 @@ void check(const Vocabulary& vocabulary, Encoder& encoder, const std::string& te
 
 // Lengths around those where the way of merging changes, and any up to 5,000.
 size_t random_size(std::mt19937& random) {
-    constexpr size_t kBorders[] = {1, 64, 96, 97, 112, 128, 160, 288, 1024, 1600};
-    const size_t border = kBorders[random() % std::size(kBorders)];
-    return random() % 2 == 0 ? border + random() % 3 : 1 + random() % 5000;
+    constexpr size_t kBoundaries[] = {1, 64, 96, 97, 112, 128, 160, 288, 1024, 1600};
+    const size_t boundary = kBoundaries[random() % std::size(kBoundaries)];
+    return random() % 2 == 0 ? boundary + random() % 3 : 1 + random() % 5000;
 }
 
 std::string random_string(std::mt19937& random, std::string_view alphabet, size_t size) {

@@ -2,6 +2,7 @@
 // random longer ones, texts longer than a block, and tokens from nowhere.
 #include "check.h"
 #include "fastcompress/lz77/exact_matcher.h"
+#include "fastcompress/lz77/incremental_parser.h"
 #include "fastcompress/lz77/parse.h"
 #include "fastcompress/lz77/reconstruct.h"
 #include "fastcompress/lz77/suffix_array.h"
@@ -114,6 +115,94 @@ void test_blocks() {
     }
 }
 
+// The same tokens from the parser that sees one byte after the other, which test_lz77_incremental.cc holds to the
+// definition.
+void check_beside_incremental(const std::string& text, const Params& params) {
+    IncrementalParser parser(params);
+    parser.append(as_bytes(text));
+    const std::vector<uint8_t> exact(text.begin(), text.end());  // allocated to the byte
+    CHECK(to_vector(parse(exact, params)) == to_vector(parser.tokens()));
+}
+
+// Texts of several chunks and windows, of the settings that window_parse.cc takes and some that it does not.
+void test_windows() {
+    std::mt19937 random(5);
+    std::string text;
+    while (text.size() < 150000) {
+        text += random_text(random, random() % 20000);
+        if (random() % 4 == 0) text += std::string(random() % 9000, 'x');
+        for (size_t i = random() % 500; i > 0; --i) text += static_cast<char>(random() % 64);
+        if (text.size() > 66000 && random() % 2 == 0) text += text.substr(text.size() - 65536 - random() % 3, 3000);
+    }
+    for (const uint32_t window : {65537u, 65536u, 65535u, 9000u, 3u}) {
+        for (const uint32_t min_length : {1u, 3u, 4u, 5u, 8u, 9u}) {
+            for (const ParseRule rule : {ParseRule::kGreedy, ParseRule::kLazy}) {
+                const uint32_t depth = min_length == 1 ? 4 : 1u << (random() % 7);
+                const uint32_t longer = static_cast<uint32_t>(random() % 300);
+                const uint32_t max_length = random() % 3 == 0 ? kUnlimited : min_length + longer;
+                check_beside_incremental(text.substr(random() % 10000), {window, min_length, max_length, depth, rule});
+            }
+        }
+    }
+    // Short texts end in every part of a segment.
+    for (size_t size = 1000; size < 1100; ++size) {
+        check_beside_incremental(text.substr(size * 3, size), {});
+        check_beside_incremental(text.substr(size * 3, size), {65536, 4, 258, 32, ParseRule::kLazy});
+    }
+}
+
+// The greatest distance that 16 bits and a window of 64 KiB have, and one more.
+void test_longest_distance() {
+    for (const uint32_t distance : {65534u, 65535u, 65536u, 65537u}) {
+        for (const size_t begin : {0u, 1u, 16380u, 70000u}) {
+            std::mt19937 random(6);
+            std::string text;
+            const auto fill = [&](size_t size) {
+                while (text.size() < size) text += static_cast<char>(128 + random() % 128);
+            };
+            fill(begin);
+            text += "needle";
+            fill(begin + distance);
+            text += "needle";
+            fill(text.size() + 3000);
+            for (const ParseRule rule : {ParseRule::kGreedy, ParseRule::kLazy}) {
+                const std::vector<Token> tokens = to_vector(parse(as_bytes(text), {65536, 4, 258, 32, rule}));
+                const bool is_found = std::ranges::find(tokens, Token::match(distance, 6)) != tokens.end();
+                CHECK_EQ(is_found, distance <= 65536);
+            }
+        }
+    }
+}
+
+// A block of an exact parse ends inside the match one byte on, which therefore seems no longer than the one before it.
+void test_lazy_match_across_blocks() {
+    const Params params = {1000, 3, kUnlimited, kUnlimited, ParseRule::kLazy};
+    constexpr size_t kBlock = 65536;
+    for (size_t before_end = 0; before_end < 14; ++before_end) {
+        std::mt19937 random(7);
+        std::string text;
+        const auto fill = [&](size_t size) {
+            while (text.size() < size) text += static_cast<char>(128 + random() % 128);
+        };
+        fill(kBlock - 400);
+        text += "abcde!";
+        fill(kBlock - 200);
+        text += "bcdefghijkl";
+        fill(kBlock - before_end);
+        text += "abcdefghijkl";
+        fill(3 * kBlock);
+        const auto distance = static_cast<uint32_t>(201 - before_end);
+        size_t position = 0;
+        bool is_found = false;
+        for (const Token& token : to_vector(parse(as_bytes(text), params))) {
+            is_found |= position == kBlock - before_end + 1 && token == Token::match(distance, 11);
+            position += token.length;
+        }
+        CHECK(is_found);
+        check_beside_incremental(text, params);
+    }
+}
+
 void test_suffix_array() {
     std::mt19937 random(3);
     for (int round = 0; round < 2000; ++round) {
@@ -208,5 +297,8 @@ int main() {
     test_short_strings();
     test_random_texts();
     test_blocks();
+    test_windows();
+    test_longest_distance();
+    test_lazy_match_across_blocks();
     return fastcompress::testing::report();
 }

@@ -202,6 +202,22 @@ void test_dead_end() {
     CHECK(parser.legal_distances().empty());
 }
 
+// A moved-from parser and its parts are empty, and can be used again.
+void test_moved_from() {
+    const std::string text = "abcabcabcabd abcabcabcabd";
+    IncrementalParser parser({65536, 3, 258, 32, ParseRule::kGreedy});
+    parser.append(as_bytes(text));
+    const IncrementalParser fork = parser;
+    const IncrementalParser moved = std::move(parser);
+    CHECK_EQ(parser.num_bytes(), 0u);
+    CHECK_EQ(parser.num_stable(), 0u);
+    CHECK(parser.tokens().size() == 0 && parser.legal_literals()['a']);
+    parser.append(as_bytes(text));
+    for (const IncrementalParser* other : {&fork, &moved}) {
+        CHECK(testing::to_vector(other->tokens()) == testing::to_vector(parser.tokens()));
+    }
+}
+
 }  // namespace
 }  // namespace fastcompress::lz77
 
@@ -214,5 +230,6 @@ int main(int argc, char** argv) {
     test_dead_end();
     test_legality(2, is_whole ? 10 : 9);
     test_legality(3, is_whole ? 10 : 6);
+    test_moved_from();
     return fastcompress::testing::report();
 }

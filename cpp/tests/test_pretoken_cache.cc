@@ -56,7 +56,7 @@ void test_growing_loses_nothing(size_t num_ids) {
         cache.grow_if_crowded();
     }
     for (size_t i = 0; i < kMost; ++i) check(i);
-    CHECK(num_lost < kMost / 50);  // sets that were full
+    CHECK(num_lost < kMost / 25);  // sets that were full: at most three entries for four sets before the table grows
     cache.make_room_for(size_t{1} << 30);
     const size_t num_lost_before = std::exchange(num_lost, 0);
     for (size_t i = 0; i < kMost; ++i) check(i);

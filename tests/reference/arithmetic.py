@@ -41,7 +41,7 @@ def share(scaled: Sequence[int], precision: int) -> list[int]:
 
 
 def encode(slots: Sequence[tuple[int, int, int]]) -> bytes:
-    """The code of (cumulative, frequency, precision) triples: the words written, then as few bits as single out the end."""
+    """The code of (cumulative, frequency, precision) triples: the words written, then the fewest bits that end it."""
     low, size, num_bits = 0, 2**64 - 1, 64  # the interval [low, low + size) in units of 2**-num_bits
     for cumulative, frequency, precision in slots:
         scale = size >> precision

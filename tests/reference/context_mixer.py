@@ -1,4 +1,4 @@
-"""The context mixer as context_mixer/FORMAT.md defines it, in plain Python: short, obvious, and a thousand times too slow.
+"""The context mixer as context_mixer/FORMAT.md defines it, in plain Python: short, obvious, and very slow.
 
 Integers only. Names are those of context_mixer/FORMAT.md. Nothing here is shared with the package.
 """

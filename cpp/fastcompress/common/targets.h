@@ -1,17 +1,32 @@
-// Compiling a function for a better instruction set than the build asks for, to be called where the machine has it.
+// Compiles functions for a better instruction set than the build asks for, and says whether the machine has it.
+//
+// The idiom: write the scalar fallback, mark variants FASTCOMPRESS_AVX2 or FASTCOMPRESS_AVX512, and choose in one
+// function that does enough work per call to repay two predictable branches:
+//
+//   uint64_t sum(...) {
+//   #if defined(FASTCOMPRESS_AVX2)
+//       if (has_avx512()) return sum_avx512(...);
+//       if (has_avx2()) return sum_avx2(...);
+//   #endif
+//       return sum_scalar(...);
+//   }
+//
+// There is one exception, class_kernels.h: a table of function pointers, filled once. Use a table where several small
+// kernels are chosen together, each called for 64 bytes, and tests compare every set that the machine can run.
 #pragma once
 
 #include <cstdlib>
 #include <string_view>
 
 #if defined(__GNUC__)
-// What such a function calls is compiled for it only if it ends up inside it. (A lambda takes the second one, after its
-// parameters.)
+// A function called by such a function is compiled for the same instruction set only if it is inlined into it. (Lambdas
+// take the second macro, after their parameters.)
 #define FASTCOMPRESS_INLINED __attribute__((always_inline)) inline
 #define FASTCOMPRESS_INLINED_LAMBDA __attribute__((always_inline))
 #if defined(__x86_64__)
 #define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
-// With permutations of bytes: processors since 2019 (Ice Lake) and 2022 (Zen 4), which do not slow down for it.
+// Includes permutations of bytes: processors from 2019 (Ice Lake) and 2022 (Zen 4) on, whose clock does not drop for
+// it.
 #define FASTCOMPRESS_AVX512_NAMES "avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
 #define FASTCOMPRESS_AVX512 __attribute__((target(FASTCOMPRESS_AVX512_NAMES)))
 #endif
@@ -23,8 +38,8 @@
 namespace fastcompress {
 
 #if defined(FASTCOMPRESS_AVX2)
-// The environment variable FASTCOMPRESS_VECTORS, read once a process: "avx2" or "none" keep better instructions from being
-// used, for tests and bug reports.
+// The environment variable FASTCOMPRESS_VECTORS, read once per process: "avx2" or "none" disables better instructions,
+// for tests and bug reports.
 enum class VectorLimit { kNone, kAvx2, kAll };
 inline VectorLimit vector_limit() {
     static const VectorLimit limit = [] {
@@ -35,7 +50,7 @@ inline VectorLimit vector_limit() {
     return limit;
 }
 
-// Whether functions marked FASTCOMPRESS_AVX2 may be called, and FASTCOMPRESS_AVX512.
+// Return whether functions marked FASTCOMPRESS_AVX2, or FASTCOMPRESS_AVX512, may be called.
 inline bool has_avx2() {
     static const bool has = (__builtin_cpu_init(), vector_limit() >= VectorLimit::kAvx2) &&
                             __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&

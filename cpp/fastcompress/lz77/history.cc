@@ -1,6 +1,10 @@
 #include "fastcompress/lz77/history.h"
 
 #include <array>
+#include <cassert>
+#include <utility>
+
+#include "fastcompress/common/rollback.h"
 
 namespace fastcompress::lz77 {
 
@@ -27,13 +31,13 @@ size_t History::hash_at(size_t position) const {
 
 uint32_t History::head(size_t hash) const {
     if (const uint32_t added = added_heads_.get(static_cast<uint32_t>(hash)); added != 0) return added;
-    // What others can read may be further on than this one, which has been truncated.
+    // A trunk may go further than this history, which has been truncated.
     uint32_t link = trunk_->heads[hash];
     while (link > num_grams(trunk_size_)) link = trunk_->links[link - 1];
     return link;
 }
 
-// Takes out of the trunk, which is this one's alone, what lies behind its end.
+// Removes from the trunk, which no other history shares, what lies after the end of this one.
 void History::clean_trunk() {
     Trunk& trunk = *trunk_;
     for (size_t position = trunk.links.size(); position > num_grams(size_);) {
@@ -46,30 +50,40 @@ void History::clean_trunk() {
 
 void History::grow_heads() {
     Trunk& trunk = *trunk_;
+    const int bits = std::min(max_bits_, trunk.bits + 2);
+    std::vector<uint32_t> heads(size_t{1} << bits);
+    // From here on nothing fails: there is room for as many links as before.
     const size_t num_positions = trunk.links.size();
-    trunk.bits = std::min(max_bits_, trunk.bits + 2);
-    trunk.heads.assign(size_t{1} << trunk.bits, 0);
+    trunk.heads = std::move(heads);
+    trunk.bits = bits;
     trunk.links.clear();
     for (size_t i = 0; i < num_positions; ++i) insert_in_trunk(i, gram_.hash(&trunk.bytes[i], trunk.bits));
 }
 
 void History::push_elsewhere(uint8_t byte) {
+    constexpr size_t kFew = 1024;
+    if (size_ - trunk_size_ > std::max(kFew, trunk_size_)) make_trunk();
+    if (!trunk_) trunk_ = std::make_shared<Trunk>();
     if (size_ == trunk_size_ && trunk_.use_count() == 1) {
         std::atomic_thread_fence(std::memory_order_acquire);
         clean_trunk();
-        return push_in_trunk(byte);
+        push_in_trunk(byte);
+    } else {
+        push_in_added(byte);
     }
+}
+
+// The head and the size are set last: what an allocation that fails leaves beyond the size is never read.
+void History::push_in_added(uint8_t byte) {
     const size_t position = num_grams(size_);
     added_bytes_.set(static_cast<uint32_t>(size_ - trunk_size_), byte);
-    ++size_;
-    last_bytes_ = last_bytes_ >> 8 | uint64_t{byte} << 56;
-    if (num_grams(size_) > position) {
+    if (num_grams(size_ + 1) > position) {
         const size_t hash = hash_at(position);
         added_links_.set(static_cast<uint32_t>(position - num_grams(trunk_size_)), head(hash));
         added_heads_.set(static_cast<uint32_t>(hash), static_cast<uint32_t>(position + 1));
     }
-    constexpr size_t kFew = 1024;
-    if (size_ - trunk_size_ > std::max(kFew, trunk_size_)) make_trunk();
+    ++size_;
+    last_bytes_ = last_bytes_ >> 8 | uint64_t{byte} << 56;
 }
 
 bool History::agrees(size_t earlier, size_t position, size_t length) const {
@@ -90,7 +104,7 @@ uint32_t History::find_before(size_t from, size_t position, size_t length, size_
     return kNone;
 }
 
-// Whether the first bytes are equal is counted and not guessed; of those, nearly none has the last bytes, too.
+// Equal first bytes are counted without a branch; hardly any of those candidates agree in the last bytes, too.
 uint32_t History::find_in_trunk(size_t from, size_t position, size_t length, size_t lowest, uint32_t* num_left) const {
     const uint8_t* const bytes = trunk_->bytes.data();
     const uint32_t* const links = trunk_->links.data();
@@ -122,32 +136,59 @@ uint32_t History::find_in_trunk(size_t from, size_t position, size_t length, siz
     return found;
 }
 
-// When more has been added than was there, it is copied to where it is fast: O(1) amortized a byte.
+// Copies everything to where access is fast, once more has been added than the trunk holds: O(1) amortized per byte.
 void History::make_trunk() {
     History flat(gram_, max_bits_);
+    flat.trunk_ = std::make_shared<Trunk>();
     flat.trunk_->bytes.reserve(2 * size_);
     for (size_t i = 0; i < size_; ++i) flat.push((*this)[i]);
     *this = std::move(flat);
 }
 
 void History::truncate(size_t size) {
-    const size_t in_trunk = num_grams(trunk_size_);
-    for (size_t position = num_grams(size_); position > std::max(num_grams(size), in_trunk);) {
-        --position;
-        const uint32_t before = link(position);
-        added_heads_.set(static_cast<uint32_t>(hash_at(position)), before > in_trunk ? before : 0);
-    }
+    assert(size <= size_);
     if (size <= trunk_size_) {
         added_bytes_.clear();
         added_links_.clear();
         added_heads_.clear();
         trunk_size_ = size;
+    } else {
+        remove_added_heads(num_grams(size));
     }
     size_ = size;
     last_bytes_ = 0;
     for (size_t i = size - std::min<size_t>(size, 8); i < size; ++i) {
         last_bytes_ = last_bytes_ >> 8 | uint64_t{(*this)[i]} << 56;
     }
+}
+
+// Sets the heads back to what they were when there were `num_left` positions with min_length bytes.
+void History::remove_added_heads(size_t num_left) {
+    const size_t in_trunk = num_grams(trunk_size_);
+    size_t position = num_grams(size_);
+    // If an allocation fails: the values set before can be set again without one.
+    Rollback rollback([&] {
+        for (; position < num_grams(size_); ++position) {
+            added_heads_.set(static_cast<uint32_t>(hash_at(position)), static_cast<uint32_t>(position + 1));
+        }
+    });
+    for (; position > std::max(num_left, in_trunk); --position) {
+        const uint32_t before = link(position - 1);
+        added_heads_.set(static_cast<uint32_t>(hash_at(position - 1)), before > in_trunk ? before : 0);
+    }
+    rollback.release();
+}
+
+void History::swap(History& other) noexcept {
+    std::swap(gram_, other.gram_);
+    std::swap(max_bits_, other.max_bits_);
+    trunk_.swap(other.trunk_);
+    std::swap(trunk_size_, other.trunk_size_);
+    std::swap(size_, other.size_);
+    std::swap(last_bytes_, other.last_bytes_);
+    std::swap(added_bytes_, other.added_bytes_);
+    std::swap(added_links_, other.added_links_);
+    std::swap(added_heads_, other.added_heads_);
 }
 
 }  // namespace fastcompress::lz77

@@ -1,12 +1,35 @@
 #include "fastcompress/lz77/incremental_parser.h"
 
 #include <algorithm>
+#include <cassert>
+
+#include "fastcompress/common/rollback.h"
 
 namespace fastcompress::lz77 {
 
 void IncrementalParser::append(Bytes bytes) {
+    assert(bytes.size() <= kMaxTextBytes - history_.size());
+    const size_t num_bytes = history_.size();
+    Rollback rollback([&] { history_.truncate(num_bytes); });
     for (const uint8_t byte : bytes) history_.push(byte);
+    rollback.release();
+    advance_or_truncate(num_bytes);
+}
+
+// Decides what can be decided. If an allocation fails, everything is as it was at `num_bytes` bytes: removing what was
+// appended since then needs no memory.
+void IncrementalParser::advance_or_truncate(size_t num_bytes) {
+    const Phrase first = first_;
+    const Phrase second = second_;
+    const size_t num_stable = stable_.size();
+    Rollback rollback([&] {
+        first_ = first;
+        second_ = second;
+        stable_.truncate(num_stable);
+        history_.truncate(num_bytes);
+    });
     advance();
+    rollback.release();
 }
 
 void IncrementalParser::truncate(size_t num_bytes) {
@@ -19,7 +42,10 @@ void IncrementalParser::truncate(size_t num_bytes) {
     }
     first_.start(begin);
     second_.start(begin + 1);
+    // The tokens that are left are all that the bytes left decide, so this allocates nothing.
+    [[maybe_unused]] const size_t num_stable = stable_.size();
     advance();
+    assert(stable_.size() == num_stable);
 }
 
 TokenColumns IncrementalParser::tokens() const {

@@ -15,6 +15,8 @@
 #pragma once
 
 #include <array>
+#include <cassert>
+#include <utility>
 #include <vector>
 
 #include "fastcompress/common/bytes.h"
@@ -29,10 +31,28 @@ class IncrementalParser {
   public:
     // Valid params (check()).
     explicit IncrementalParser(const Params& params) : params_(params), history_(params.min_length, params.window) {}
+    IncrementalParser(const IncrementalParser&) = default;
+    IncrementalParser& operator=(const IncrementalParser&) = default;
+    // A moved-from parser is empty.
+    IncrementalParser(IncrementalParser&& other) noexcept
+        : params_(other.params_),
+          history_(std::move(other.history_)),
+          stable_(std::move(other.stable_)),
+          first_(std::exchange(other.first_, {})),
+          second_(std::exchange(other.second_, {})) {}
+    IncrementalParser& operator=(IncrementalParser&& other) noexcept {
+        params_ = other.params_;
+        history_ = std::move(other.history_);
+        stable_ = std::move(other.stable_);
+        first_ = std::exchange(other.first_, {});
+        second_ = std::exchange(other.second_, {});
+        return *this;
+    }
 
-    // num_bytes() and the bytes together are at most kMaxTextBytes.
+    // Requires that num_bytes() and the bytes together are at most kMaxTextBytes.
     void append(Bytes bytes);
     void append(uint8_t byte) {
+        assert(history_.size() < kMaxTextBytes);
         history_.push(byte);
         // Nearly always nothing is decided by one byte.
         if (first_.state == Phrase::State::kPending && first_.begin + size_t{params_.min_length} > history_.size())
@@ -42,9 +62,9 @@ class IncrementalParser {
             ++first_.length;
             return;
         }
-        advance();
+        advance_or_truncate(history_.size() - 1);
     }
-    // num_bytes <= this->num_bytes().
+    // Does nothing if there are no more bytes than that.
     void truncate(size_t num_bytes);
 
     const Params& params() const { return params_; }
@@ -96,6 +116,7 @@ class IncrementalParser {
     };
 
     void advance();
+    void advance_or_truncate(size_t num_bytes);
     void extend(Phrase& phrase) const;
     bool find_source(Phrase& phrase, uint32_t from, size_t length) const;
     uint32_t settled_at(const Phrase& phrase) const;

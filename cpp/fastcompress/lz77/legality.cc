@@ -1,6 +1,7 @@
 // Which tokens may follow a history (FORMAT.md, "Legal tokens").
 #include <algorithm>
 
+#include "fastcompress/common/rollback.h"
 #include "fastcompress/lz77/continuation.h"
 
 namespace fastcompress::lz77 {
@@ -60,8 +61,11 @@ bool IncrementalParser::push_token(const Token& token) {
         append(static_cast<uint8_t>(token.value));
         return true;
     }
+    const size_t num_bytes = history_.size();
+    Rollback rollback([&] { history_.truncate(num_bytes); });
     for (uint32_t i = 0; i < token.length; ++i) history_.push(history_[history_.size() - token.value]);
-    advance();
+    rollback.release();
+    advance_or_truncate(num_bytes);
     return true;
 }
 

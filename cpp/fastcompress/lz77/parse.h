@@ -1,4 +1,4 @@
-// One-shot parses (FORMAT.md). Nothing here depends on more than the text and the settings.
+// One-shot parses (FORMAT.md). Tokens depend on the text and the settings only.
 #pragma once
 
 #include "fastcompress/common/bytes.h"
@@ -7,21 +7,24 @@
 namespace fastcompress::lz77 {
 
 struct Match {
-    uint32_t length = 0;  // 0: there is none
+    uint32_t length = 0;  // 0: no match
     uint32_t distance = 0;
 };
 
-// The parse of a text of at most kMaxTextBytes; params are valid (check()).
+// Parses a text. Requires text.size() <= kMaxTextBytes and valid params (check()).
 //
-// With a depth K, occurrences are sorted by their first min_length bytes (occurrence_lists.h): O(n + K l) for tokens of
-// l bytes in all, each compared to at most K others. Without, a suffix array finds every match exactly: O(n log n)
-// whatever the text (exact_matcher.h). Memory beside the tokens, for each byte of the text or, if that is less, of the
-// window: at most 14 bytes (windows above 64 KiB: 26); exact, for each byte of the text or of nine windows: at most 40.
+// Three ways, by settings, all giving the tokens of FORMAT.md:
+//   1. window at most 64 KiB, min_length at most 8, limited depth: window_parse.h, O(n + K l) for tokens of l bytes in
+//      all, each compared with at most K others; about 700 KiB beside the tokens.
+//   2. other limited depths: occurrences sorted by their first min_length bytes (occurrence_lists.h). The same time; at
+//      most 26 bytes per byte of the text or of the window, whichever is less.
+//   3. unlimited depth: a suffix array finds every match exactly (exact_matcher.h), in O(n log n) for any text; at most
+//      40 bytes per byte of the text or of nine windows, whichever is less.
 TokenColumns parse(Bytes text, const Params& params);
 
-// The rules of FORMAT.md over any way to find matches: find(i) gives the match at i, and is called with i ascending,
-// each at most once; emit(token) takes the tokens from `begin` on until one ends at or after `end`. Returns where that
-// is.
+// Applies the rules of FORMAT.md to any way of finding matches. find(i) returns the match at i; it is called with i
+// ascending, at most once for each. emit(token) takes the tokens from `begin` on until one ends at or after `end`.
+// Returns where that token ends.
 template <class Find, class Emit>
 size_t parse_range(Bytes text, const Params& params, size_t begin, size_t end, const Find& find, const Emit& emit) {
     const bool is_lazy = params.rule == ParseRule::kLazy;

@@ -2,13 +2,21 @@
 //
 // A tree of small nodes that several copies may own. Whoever sets a value first makes its own copy of the nodes on the
 // way to it that others own too, so n values set after a copy cost O(n log n) memory and time at most.
+//
+//   a.set(3, 'x');  b = a;  b.set(4, 'y');       a: [3] = x           b's root and second leaf are its own;
+//                                                b: [3] = x, [4] = y  the first leaf belongs to both
+//
+// If an allocation fails, every value is what it was before the call. A value that was set since the last copy can be
+// set again without an allocation. A moved-from array is empty.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace fastcompress::lz77 {
@@ -16,6 +24,17 @@ namespace fastcompress::lz77 {
 template <class T>
 class PersistentArray {
   public:
+    PersistentArray() = default;
+    PersistentArray(const PersistentArray&) = default;
+    PersistentArray& operator=(const PersistentArray&) = default;
+    PersistentArray(PersistentArray&& other) noexcept
+        : root_(std::move(other.root_)), shift_(std::exchange(other.shift_, 0)) {}
+    PersistentArray& operator=(PersistentArray&& other) noexcept {
+        root_ = std::move(other.root_);
+        shift_ = std::exchange(other.shift_, 0);
+        return *this;
+    }
+
     // T{} if it was never set.
     T get(uint32_t index) const {
         if (shift_ < 32 - kBits && index >> (shift_ + kBits) != 0) return T{};
@@ -52,7 +71,7 @@ class PersistentArray {
         std::array<T, kFanOut> values{};
     };
 
-    // The node, which nobody else owns afterwards.
+    // Returns the node, which no other array owns afterwards; a new one if there is none.
     template <class Node>
     static Node& own(std::shared_ptr<void>& node) {
         if (!node) {
@@ -60,7 +79,7 @@ class PersistentArray {
         } else if (node.use_count() > 1) {
             node = std::make_shared<Node>(*static_cast<const Node*>(node.get()));
         } else {
-            // Whoever gave it up last, maybe in another thread, has read it before.
+            // The array that gave it up last, perhaps in another thread, has read it before.
             std::atomic_thread_fence(std::memory_order_acquire);
         }
         return *static_cast<Node*>(node.get());
@@ -70,17 +89,37 @@ class PersistentArray {
     int shift_ = 0;  // of the index, at the root; 0: the root is a leaf
 };
 
-// The same where what was there before the first copy is many values, and most copies add few: those are an ordinary
-// vector, which copies only read. For whoever is not copied it is as fast as one.
+// A growing vector that can be copied at once. What was there before the first copy is an ordinary vector that copies
+// only read; what each adds is a PersistentArray, until that outgrows the vector and is merged with it into a new one.
+// A vector that is never copied is as fast as std::vector. On std::bad_alloc it is as before the call.
 template <class T>
 class ForkableVector {
   public:
+    ForkableVector() = default;
+    ForkableVector(const ForkableVector&) = default;
+    ForkableVector& operator=(const ForkableVector&) = default;
+    // A moved-from vector is empty.
+    ForkableVector(ForkableVector&& other) noexcept
+        : base_(std::move(other.base_)),
+          base_size_(std::exchange(other.base_size_, 0)),
+          added_(std::move(other.added_)),
+          size_(std::exchange(other.size_, 0)) {}
+    ForkableVector& operator=(ForkableVector&& other) noexcept {
+        base_ = std::move(other.base_);
+        base_size_ = std::exchange(other.base_size_, 0);
+        added_ = std::move(other.added_);
+        size_ = std::exchange(other.size_, 0);
+        return *this;
+    }
+
     size_t size() const { return size_; }
     T operator[](size_t i) const {
         return i < base_size_ ? (*base_)[i] : added_.get(static_cast<uint32_t>(i - base_size_));
     }
     T back() const { return (*this)[size_ - 1]; }
     void push_back(const T& value) {
+        if (size_ - base_size_ > std::max<size_t>(kFew, base_size_)) flatten();
+        if (!base_) base_ = std::make_shared<std::vector<T>>();
         if (size_ == base_size_ && base_.use_count() == 1) {
             std::atomic_thread_fence(std::memory_order_acquire);
             base_->resize(size_);
@@ -90,10 +129,11 @@ class ForkableVector {
         }
         added_.set(static_cast<uint32_t>(size_ - base_size_), value);
         ++size_;
-        if (size_ - base_size_ > std::max<size_t>(kFew, base_size_)) flatten();
     }
     void pop_back() { truncate(size_ - 1); }
+    // Requires size <= this->size(). Allocates nothing.
     void truncate(size_t size) {
+        assert(size <= size_);
         if (size <= base_size_) {
             added_.clear();
             base_size_ = size;
@@ -112,8 +152,8 @@ class ForkableVector {
         added_.clear();
     }
 
-    std::shared_ptr<std::vector<T>> base_ = std::make_shared<std::vector<T>>();
-    size_t base_size_ = 0;  // how much of it belongs to this one
+    std::shared_ptr<std::vector<T>> base_;  // null: nothing was ever added
+    size_t base_size_ = 0;                  // the number of its values that belong to this vector
     PersistentArray<T> added_;
     size_t size_ = 0;
 };

@@ -41,8 +41,8 @@ class WindowChains {
         assert(min_length >= 1 && min_length <= kMaxMinLength);
     }
 
-    // Links the positions before `end` that min_length bytes begin at. Chains of positions before end - kMaxAhead can no
-    // longer be followed through the whole window.
+    // Links the positions before `end` that min_length bytes begin at. Chains of positions before end - kMaxAhead can
+    // no longer be followed through the whole window.
     void extend(size_t end) {
         const size_t num_grams = text_.size() < gram_.size() ? 0 : text_.size() - gram_.size() + 1;
         end = std::min(end, num_grams);

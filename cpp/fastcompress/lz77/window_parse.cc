@@ -14,10 +14,11 @@
 //
 // On texts that takes a few tokens. Where it never happens (one byte repeated, say) the work is at most doubled.
 //
-// Steps per search: 11 in English, 9 in code. Nanoseconds per byte, English / code, of 2^15 heads: one lane 15.1 / 10.0,
-// two 11.1 / 8.6, three 10.0 / 7.5, four 9.9 / 7.6. Tried and dropped: positions sorted by hash in blocks of the window,
-// with 16-bit positions (the version before: 14.7 / 12.5), also with the next byte of each position beside it, so that
-// a vector comparison excludes most (15.2 / 12.0: half of the positions pass, and sorting writes one table more).
+// Steps per search: 11 in English, 9 in code. Nanoseconds per byte, English / code, of 2^15 heads: one lane 15.1 /
+// 10.0, two 11.1 / 8.6, three 10.0 / 7.5, four 9.9 / 7.6. Tried and dropped: positions sorted by hash in blocks of the
+// window, with 16-bit positions (the version before: 14.7 / 12.5), also with the next byte of each position beside it,
+// so that a vector comparison excludes most (15.2 / 12.0: half of the positions pass, and sorting writes one table
+// more).
 #include "fastcompress/lz77/window_parse.h"
 
 #include <array>

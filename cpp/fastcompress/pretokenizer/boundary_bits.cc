@@ -95,13 +95,13 @@ uint64_t find_slashes(Bytes window, size_t word) {
 
 }  // namespace
 
-// The rules that need no more than the characters beside a border. Below, "start" means: the first byte of a run.
-template <size_t kWordsAtOnce, BorderRules::WordRule kWordRule, bool kAscii>
-FASTCOMPRESS_INLINED void BorderBits::find_local() {
+// The rules that need no more than the characters beside a boundary. Below, "start" means: the first byte of a run.
+template <size_t kWordsAtOnce, BoundaryRules::WordRule kWordRule, bool kAscii>
+FASTCOMPRESS_INLINED void BoundaryBits::find_local() {
     static_assert(ClassBitmaps::kWords % kWordsAtOnce == 0);
     using Words = typename WordVector<kWordsAtOnce>::Type;
     using Row = Row<Words>;
-    constexpr bool kCased = kWordRule == BorderRules::kCasedWords;
+    constexpr bool kCased = kWordRule == BoundaryRules::kCasedWords;
     const bool divides_numbers = rules_.max_digits > 0;
     Words any_contraction = {}, any_absorbed = {}, any_indented = {}, any_long_number = {}, any_uncertain = {};
     for (size_t word = 0; word < num_words_; word += kWordsAtOnce) {
@@ -151,7 +151,7 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
         const Words symbol_starts = in_symbols & ~after_symbols;
         const Words space_starts = spaces.here() & ~after_space;
 
-        Words borders = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
+        Words boundaries = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
         Words contractions;
         Words last_spaces;  // the last character of white space before something else: \s+(?!\S)
         const auto nonspace_after = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
@@ -168,9 +168,9 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
             }
             last_spaces = spaces.here() & first_bytes & before_other;
         }
-        if constexpr (kWordRule == BorderRules::kSpaceBefore) {
-            borders |= (word_starts | number_starts) & ~after_blank;
-            borders |= space_starts | last_spaces;
+        if constexpr (kWordRule == BoundaryRules::kSpaceBefore) {
+            boundaries |= (word_starts | number_starts) & ~after_blank;
+            boundaries |= space_starts | last_spaces;
             // An apostrophe that begins a pretoken, before a letter.
             contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after(1);
         } else {
@@ -179,13 +179,13 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
                 return symbols_before(distance) & ~symbols_before(distance + 1) & ~blanks.before(distance + 1);
             };
             const Words after_newline = newlines.before(1);
-            borders |= word_starts & ~(after_space & ~after_newline) & ~before_character(lone_symbol);
-            borders |= number_starts;
+            boundaries |= word_starts & ~(after_space & ~after_newline) & ~before_character(lone_symbol);
+            boundaries |= number_starts;
             // Line breaks after symbols belong to them; what white space is left begins anew (absorb_newlines).
             const Words absorbed = newlines.here() & after_symbols;
-            borders |= space_starts & ~absorbed;
+            boundaries |= space_starts & ~absorbed;
             // White space ends after its last line break; what follows that divides again before its last character.
-            borders |= last_spaces & ~newlines.here();
+            boundaries |= last_spaces & ~newlines.here();
             const Words indents = spaces.here() & ~newlines.here() & after_newline;
             store(absorbed, &newlines_after_symbols_[word]);
             store(indents, &blanks_after_newlines_[word]);
@@ -194,7 +194,7 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
             if constexpr (kCased) {
                 const Words both_before = upper.before(1) & lower.before(1);
                 const Words only_upper = upper.here() & ~lower.here() & first_bytes;
-                borders |= only_upper & lower.before(1) & ~upper.before(1);
+                boundaries |= only_upper & lower.before(1) & ~upper.before(1);
                 // Upper case after a letter without case (or a mark) divides or not, depending on what is around;
                 // a mark after symbols is one of them or begins a word.
                 const Words doubtful =
@@ -214,7 +214,7 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
         if constexpr (!kCased) store(Words{}, &uncertain_[word]);
         store(contractions, &contractions_[word]);
         any_contraction |= contractions;
-        store(borders, &borders_[word]);
+        store(boundaries, &boundaries_[word]);
     }
     any_contraction_ = any_of(any_contraction);
     any_absorbed_ = any_of(any_absorbed);
@@ -224,28 +224,28 @@ FASTCOMPRESS_INLINED void BorderBits::find_local() {
 }
 
 template <size_t kWordsAtOnce>
-FASTCOMPRESS_INLINED void BorderBits::find_by_rules() {
-    const auto find_words = [&]<BorderRules::WordRule kWordRule>() FASTCOMPRESS_INLINED_LAMBDA {
+FASTCOMPRESS_INLINED void BoundaryBits::find_by_rules() {
+    const auto find_words = [&]<BoundaryRules::WordRule kWordRule>() FASTCOMPRESS_INLINED_LAMBDA {
         bitmaps_->all_ascii() ? find_local<kWordsAtOnce, kWordRule, true>()
                               : find_local<kWordsAtOnce, kWordRule, false>();
     };
     switch (rules_.words) {
-        case BorderRules::kSpaceBefore: find_words.template operator()<BorderRules::kSpaceBefore>(); break;
-        case BorderRules::kAnyBefore: find_words.template operator()<BorderRules::kAnyBefore>(); break;
-        case BorderRules::kCasedWords: find_words.template operator()<BorderRules::kCasedWords>(); break;
+        case BoundaryRules::kSpaceBefore: find_words.template operator()<BoundaryRules::kSpaceBefore>(); break;
+        case BoundaryRules::kAnyBefore: find_words.template operator()<BoundaryRules::kAnyBefore>(); break;
+        case BoundaryRules::kCasedWords: find_words.template operator()<BoundaryRules::kCasedWords>(); break;
     }
 }
 
 #if defined(FASTCOMPRESS_AVX2)
-FASTCOMPRESS_AVX2 void BorderBits::find_by_rules_with_avx2() {
+FASTCOMPRESS_AVX2 void BoundaryBits::find_by_rules_with_avx2() {
     find_by_rules<4>();
 }
-FASTCOMPRESS_AVX512 void BorderBits::find_by_rules_with_avx512() {
+FASTCOMPRESS_AVX512 void BoundaryBits::find_by_rules_with_avx512() {
     find_by_rules<8>();
 }
 #endif
 
-void BorderBits::find(const ClassBitmaps& bitmaps) {
+void BoundaryBits::find(const ClassBitmaps& bitmaps) {
     bitmaps_ = &bitmaps;
     size_ = bitmaps.end() - bitmaps.begin();
     num_words_ = (size_ + 63) / 64;
@@ -262,7 +262,7 @@ void BorderBits::find(const ClassBitmaps& bitmaps) {
 #else
     find_by_rules<kUsualWords>();
 #endif
-    borders_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end beyond the last word
+    boundaries_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end beyond the last word
     if (any_contraction_) end_contractions();
     if (any_absorbed_) absorb_newlines();
     if (any_indented_) divide_spaces();
@@ -275,9 +275,9 @@ void BorderBits::find(const ClassBitmaps& bitmaps) {
 }
 
 // A contraction is a pretoken of its own (in o200k: the end of the word before it), and another begins after it.
-void BorderBits::end_contractions() {
+void BoundaryBits::end_contractions() {
     const Text text(bitmaps_->text(), *bitmaps_);
-    const bool begins_pretoken = rules_.words != BorderRules::kCasedWords;
+    const bool begins_pretoken = rules_.words != BoundaryRules::kCasedWords;
     size_t last_end = 0;  // in "d's's" the second one does not follow a word, but a contraction
     for_each_bit(contractions_.data(), num_words_, [&](size_t offset) {
         if (!begins_pretoken && offset == last_end) return;
@@ -292,8 +292,8 @@ void BorderBits::end_contractions() {
 
 // [^\s\p{L}\p{N}]+[\r\n]* (in o200k: [\r\n/]*): the line breaks after symbols belong to them. A run of what is absorbed ends
 // where a one, added at a place within it, is carried to.
-void BorderBits::absorb_newlines() {
-    const bool with_slash = rules_.words == BorderRules::kCasedWords;
+void BoundaryBits::absorb_newlines() {
+    const bool with_slash = rules_.words == BoundaryRules::kCasedWords;
     const Bytes window = bitmaps_->text().subspan(bitmaps_->begin(), size_);
     const uint64_t* newlines = bitmaps_->row(kNewlineRun);
     const auto is_absorbed = [&](uint8_t byte) { return byte == '\n' || byte == '\r' || (with_slash && byte == '/'); };
@@ -306,8 +306,9 @@ void BorderBits::absorb_newlines() {
         const uint64_t run = newlines[word] | slashes;
         const uint64_t sum = adder.add(run, starts);
         const uint64_t ends = sum & ~run;
-        borders_[word] &= ~((run & ~sum) | starts);  // a start within a run that another one began stays set in the sum
-        borders_[word] |= ends;
+        boundaries_[word] &=
+            ~((run & ~sum) | starts);  // a start within a run that another one began stays set in the sum
+        boundaries_[word] |= ends;
         // After a slash that was absorbed, bytes that look as if symbols went on begin anew.
         const uint64_t doubtful = ends & (slashes << 1 | slash_before);
         uncertain_[word] |= doubtful;
@@ -321,13 +322,13 @@ void BorderBits::absorb_newlines() {
     }
     if (begin == size_) return;
     // A run that goes on past the window.
-    borders_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
+    boundaries_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
     uncertain_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
     if (limit_ < size_) limit_ = std::min(limit_, begin);
 }
 
-// White space ends after its last line break: there is a border after a line break that none follows.
-void BorderBits::divide_spaces() {
+// White space ends after its last line break: there is a boundary after a line break that none follows.
+void BoundaryBits::divide_spaces() {
     const uint64_t* spaces = bitmaps_->row(kSpaceRun);
     const uint64_t* newlines = bitmaps_->row(kNewlineRun);
     const auto is_blank = [&](size_t offset) {
@@ -354,14 +355,14 @@ void BorderBits::divide_spaces() {
         take_out(begin);
         if (limit_ < size_) limit_ = std::min(limit_, begin);
     }
-    for (size_t word = 0; word < num_words_; ++word) borders_[word] |= blanks_after_newlines_[word];
+    for (size_t word = 0; word < num_words_; ++word) boundaries_[word] |= blanks_after_newlines_[word];
 }
 
-// \p{N}{1,3}: from the start of a run of numbers, a border every so many characters.
-void BorderBits::divide_numbers() {
+// \p{N}{1,3}: from the start of a run of numbers, a boundary every so many characters.
+void BoundaryBits::divide_numbers() {
     const uint64_t* numbers = bitmaps_->row(kNumberRun);
     const uint64_t* continuation = bitmaps_->row(kContinuation);
-    uint32_t count = 0;  // characters since the last border
+    uint32_t count = 0;  // characters since the last boundary
     for (size_t word = 0; word < num_words_; ++word) {
         const uint64_t starts = numbers[word] & ~(numbers[word] << 1 | numbers[static_cast<ptrdiff_t>(word) - 1] >> 63);
         for (uint64_t left = numbers[word] & ~continuation[word]; left != 0; left &= left - 1) {

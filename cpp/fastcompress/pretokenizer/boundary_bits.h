@@ -1,11 +1,20 @@
-// Where pretokens begin, 64 bytes at a time.
+// Finds where pretokens begin, 64 bytes at a time.
 //
-// A regex engine finds one pretoken after the other. But nearly every border of the patterns here shows in the bytes
-// around it: a word begins where a letter follows no letter, unless one character before it belongs to the word, and
-// so on. So borders are computed for a whole window from its class bitmaps, by shifts and masks; the few rules that
-// look further (digits in threes, line breaks after symbols, indentation, contractions) walk over the set bits that
-// concern them. Where a border depends on more than that, the place is marked `uncertain`, and whoever reads the
-// bits asks the scanner (scanners.h), from the last border before the place to the first one after it.
+// A regex engine finds one pretoken after the other. But nearly every boundary of the patterns here shows in the bytes
+// around it: a word begins where a letter follows something else, unless one character before it belongs to the word,
+// and so on. So the boundaries of a whole window are computed from its class bitmaps by shifts and masks. With cl100k:
+//   text            I ' l l _ p a y _ $ 1 2 3 4 5 .     "_" is a space
+//   letters         1 . 1 1 . 1 1 1 . . . . . . . .
+//   word starts     1 . 1 . . 1 . . . . . . . . . .     letters & ~(letters << 1)
+//   spaces          . . . . 1 . . . 1 . . . . . . .
+//   symbols         . 1 . . . . . . . 1 . . . . . 1
+//   number starts   . . . . . . . . . . 1 . . . . .
+//   boundaries      1 1 . . 1 . . . 1 . 1 . . 1 . 1     I|'ll| pay| $|123|45|.
+// "p" begins a word, but the space before it belongs to the word; so does the lone "'" before "l", and the space before
+// "$". The boundary before "4" comes from a rule that looks further. Those rules (digits in threes, line breaks after
+// symbols, indentation, contractions) walk over the set bits that concern them. Where a boundary depends on more
+// context, the position is marked `uncertain`, and the reader of the bitmap runs the scanner (scanners.h) from the last
+// boundary before it to the first one after it.
 //
 // Each rule is derived beside its code; tests compare every pattern with its regex and with its scanner.
 #pragma once
@@ -16,8 +25,8 @@
 
 namespace fastcompress::pretokenizer {
 
-// What the patterns that borders are computed for differ in.
-struct BorderRules {
+// What the patterns that boundaries are computed for differ in.
+struct BoundaryRules {
     enum WordRule : uint8_t {
         kSpaceBefore,  // " ?\p{L}+", as in gpt2: one space belongs to the word, number or symbols after it
         kAnyBefore,    // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: one character that is no letter, number, CR or LF
@@ -28,23 +37,23 @@ struct BorderRules {
     bool fold_case = false;  // contractions: (?i:'s|'t|'re|'ve|'m|'ll|'d)
 };
 
-class BorderBits {
+class BoundaryBits {
   public:
-    explicit BorderBits(BorderRules rules) : rules_(rules) {}
+    explicit BoundaryBits(BoundaryRules rules) : rules_(rules) {}
 
-    // Computes the borders within the window of the bitmaps, whose begin is one.
+    // Computes the boundaries within the window of the bitmaps, whose begin is one.
     void find(const ClassBitmaps& bitmaps);
 
     // Bit i of word w: a pretoken begins at byte 64 w + i of the window. Right before limit(), apart from uncertain
     // places. The bit of the window's first byte means nothing.
-    const uint64_t* borders() const { return borders_.data(); }
+    const uint64_t* boundaries() const { return boundaries_.data(); }
     const uint64_t* uncertain() const { return uncertain_.data(); }
     bool has_uncertain() const { return has_uncertain_; }
-    // From this offset on, borders depend on text past the window. It is the window's size if the text ends there.
+    // From this offset on, boundaries depend on text past the window. It is the window's size if the text ends there.
     size_t limit() const { return limit_; }
 
   private:
-    template <size_t kWordsAtOnce, BorderRules::WordRule kWordRule, bool kAscii>
+    template <size_t kWordsAtOnce, BoundaryRules::WordRule kWordRule, bool kAscii>
     void find_local();
     template <size_t kWordsAtOnce>
     void find_by_rules();
@@ -54,9 +63,9 @@ class BorderBits {
     void absorb_newlines();
     void divide_spaces();
     void divide_numbers();
-    void set(size_t offset) { borders_[offset / 64] |= uint64_t{1} << offset % 64; }
+    void set(size_t offset) { boundaries_[offset / 64] |= uint64_t{1} << offset % 64; }
     void clear(size_t begin, size_t end) {
-        for (; begin < end; ++begin) borders_[begin / 64] &= ~(uint64_t{1} << begin % 64);
+        for (; begin < end; ++begin) boundaries_[begin / 64] &= ~(uint64_t{1} << begin % 64);
     }
     void doubt(size_t offset) {
         uncertain_[offset / 64] |= uint64_t{1} << offset % 64;
@@ -64,13 +73,13 @@ class BorderBits {
     }
 
     static constexpr size_t kWords = ClassBitmaps::kWords + 1;
-    BorderRules rules_;
+    BoundaryRules rules_;
     const ClassBitmaps* bitmaps_ = nullptr;
     size_t size_ = 0;
     size_t limit_ = 0;
     size_t num_words_ = 0;
     bool has_uncertain_ = false;
-    std::array<uint64_t, kWords> borders_;
+    std::array<uint64_t, kWords> boundaries_;
     std::array<uint64_t, kWords> uncertain_;
     // Where the rules that look further apply.
     std::array<uint64_t, kWords> contractions_;

@@ -95,11 +95,11 @@ class ClassBitmaps {
     // Fills the bitmaps that all patterns need and those of the family.
     ClassBitmaps(Bytes text, RunFamily family) : text_(text), family_(family) { fill(0); }
 
-    // Makes the window hold `position`, a character border, with the margin after it (or the end of the text).
+    // Makes the window hold `position`, a character boundary, with the margin after it (or the end of the text).
     void move_to(size_t position) {
         if (position + kMarginBytes > end_ && end_ < text_.size()) fill(position);
     }
-    // Makes the window begin at `position`, a character border.
+    // Makes the window begin at `position`, a character boundary.
     void begin_at(size_t position) {
         if (position != begin_) fill(position);
     }
@@ -153,7 +153,7 @@ class ClassBitmaps {
     RunFamily family_;
     bool all_ascii_ = true;
     size_t begin_ = 0;
-    size_t end_ = 0;  // a character border, or the end of the text
+    size_t end_ = 0;  // a character boundary, or the end of the text
     std::array<std::array<uint64_t, 1 + kWords + 2>, kNumRunClasses> rows_;
     std::array<uint64_t, kWords> beyond_;  // not ASCII
 };

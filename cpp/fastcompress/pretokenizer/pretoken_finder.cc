@@ -4,7 +4,7 @@
 
 namespace fastcompress::pretokenizer {
 Method method_of(Pattern pattern) {
-    using enum BorderRules::WordRule;
+    using enum BoundaryRules::WordRule;
     switch (pattern) {
         case Pattern::kGpt2: return {RunFamily::kBasic, next_gpt2, true, {kSpaceBefore, 0, false}};
         case Pattern::kCl100k: return {RunFamily::kBasic, next_cl100k, true, {kAnyBefore, 3, true}};
@@ -80,11 +80,11 @@ void PretokenFinder::find_by_bits() {
     while (bits_.has_uncertain()) {
         const size_t uncertain = first_bit(bits_.uncertain(), done, limit);
         if (uncertain == limit) break;
-        copy_borders(done + 1, uncertain);
+        copy_boundaries(done + 1, uncertain);
         done = scan_past(uncertain, limit);
         if (done >= limit) return;
     }
-    copy_borders(done + 1, limit);
+    copy_boundaries(done + 1, limit);
     if (bitmaps_.end() == text_.size()) {
         add(text_.size());
     } else if (count_ == 0) {  // a pretoken longer than the window
@@ -98,14 +98,14 @@ size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
     do {
         add(method_.scanner(reader_, end_));
         offset = end_ - begin_;
-    } while (offset < limit && (offset <= uncertain || !bit_at(bits_.borders(), offset)));
+    } while (offset < limit && (offset <= uncertain || !bit_at(bits_.boundaries(), offset)));
     return offset;
 }
 
-// The borders in [begin, end) are ends of pretokens.
-void PretokenFinder::copy_borders(size_t begin, size_t end) {
+// The boundaries in [begin, end) are ends of pretokens.
+void PretokenFinder::copy_boundaries(size_t begin, size_t end) {
     if (begin >= end) return;
-    count_ += class_kernels().list_bits(bits_.borders(), begin, end, ends_.data() + count_);
+    count_ += class_kernels().list_bits(bits_.boundaries(), begin, end, ends_.data() + count_);
     if (count_ > 0) end_ = begin_ + ends_[count_ - 1];
 }
 

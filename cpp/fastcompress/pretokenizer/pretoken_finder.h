@@ -16,7 +16,7 @@ struct Method {
     RunFamily family;                                   // what the scanner reads
     size_t (*scanner)(const Text& text, size_t begin);  // null for kNone
     bool has_bits;
-    BorderRules rules;
+    BoundaryRules rules;
 };
 Method method_of(Pattern pattern);
 
@@ -37,7 +37,7 @@ class PretokenFinder {
   private:
     void find_by_bits();
     void find_by_scanner();
-    void copy_borders(size_t begin, size_t end);
+    void copy_boundaries(size_t begin, size_t end);
     size_t scan_past(size_t offset, size_t uncertain);
     void add(size_t end);
 
@@ -45,11 +45,11 @@ class PretokenFinder {
     Method method_;
     ClassBitmaps bitmaps_;
     Text reader_;
-    BorderBits bits_;
+    BoundaryBits bits_;
     size_t begin_ = 0;
     size_t end_ = 0;
     size_t count_ = 0;
-    std::array<uint32_t, ClassBitmaps::kWindowBytes + 64> ends_;  // copy_borders writes a word's worth at a time
+    std::array<uint32_t, ClassBitmaps::kWindowBytes + 64> ends_;  // copy_boundaries writes a word's worth at a time
 };
 
 }  // namespace fastcompress::pretokenizer

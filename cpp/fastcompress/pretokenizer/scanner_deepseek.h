@@ -6,7 +6,7 @@
 //   [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*
 //       |\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// The matches of the first two bound what the third sees: so do here numbers, and the borders between Han or kana and
+// The matches of the first two bound what the third sees: so do here numbers, and the boundaries between Han or kana and
 // all others, the two scripts. Unlike the other patterns the third does not match everything: control characters,
 // unassigned ones and stray bytes that no letter follows are left over, and each stretch of them is a pretoken.
 #pragma once

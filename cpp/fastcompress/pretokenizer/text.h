@@ -6,7 +6,7 @@
 
 namespace fastcompress::pretokenizer {
 
-// A text read character by character and run by run. Positions are byte offsets at character borders; past the end
+// A text read character by character and run by run. Positions are byte offsets at character boundaries; past the end
 // every class is 0 and every length 0, so that scanners need no bounds checks of their own.
 class Text {
   public:

@@ -3,10 +3,10 @@
 //
 // The rule: before ASCII white space that follows a letter or a number. It holds for every pattern but `none` (whose
 // pretoken is the whole text), and for other regexes it is not known to hold. Why it is right, with c the cut:
-//   1. c is a border. The character before c is a letter or number, the one at c white space, and in no pattern does a
+//   1. c is a boundary. The character before c is a letter or number, the one at c white space, and in no pattern does a
 //      pretoken go on from a letter or number to white space.
 //   2. What follows c stays. A scanner finds the end of a pretoken from the bytes after its begin alone, so from the
-//      border c on it finds the same ends whether or not there is a text before c.
+//      boundary c on it finds the same ends whether or not there is a text before c.
 //   3. What precedes c stays. A scanner can tell the end of a text from white space by `$` and `(?!\S)` alone. Both
 //      stand behind runs of white space only, and no such run ends at c.
 // (UTF-8: a byte that is no continuation byte begins a character wherever reading started, so the character before c

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from fastcompress.bpe.regex_engine import engine
 from fastcompress.bpe.regex_properties import newer_ranges
-from fastcompress.bpe.regex_syntax import Node, widths
+from fastcompress.bpe.regex_syntax import Node, may_take_long, widths
 from fastcompress.bpe.regex_writer import to_python
 from fastcompress.errors import ConfigError, DataError
 
-# A text may take this long; patterns such as (a|aa)+$ take time exponential in its length.
+# The time that a text may take with a pattern such as (a|aa)+$, for which it is exponential in the text's length. Other
+# patterns run without a limit, which would make them three times slower.
 _SECONDS_PER_TEXT = 10.0
 _SECONDS_PER_CHARACTER = 1e-4
 
@@ -23,6 +25,7 @@ class Matcher:
     def __init__(self, tree: Node) -> None:
         self._tree = tree
         self._can_be_empty = widths(tree)[0] == 0
+        self._may_take_long = may_take_long(tree)
         self._compiled = _compiled(to_python(tree))
 
     @functools.cached_property
@@ -40,10 +43,10 @@ class Matcher:
             has_newer: the text has characters that are newer than our Unicode version (`has_newer_characters`).
 
         Raises:
-            DataError: it takes more than 10 s and 0.1 ms per character.
+            DataError: a pattern of which a text can match in many ways takes more than 10 s and 0.1 ms per character.
         """
         compiled = self._without_newer if has_newer else self._compiled
-        limit = _SECONDS_PER_TEXT + _SECONDS_PER_CHARACTER * len(text)
+        limit = _SECONDS_PER_TEXT + _SECONDS_PER_CHARACTER * len(text) if self._may_take_long else None
         try:
             if not self._can_be_empty:
                 for match in compiled.finditer(text, timeout=limit):
@@ -57,10 +60,11 @@ class Matcher:
             ) from None
 
 
-def _spans_with_empty_ones(compiled: Any, text: str, limit: float) -> Iterator[tuple[int, int]]:
+def _spans_with_empty_ones(compiled: Any, text: str, limit: float | None) -> Iterator[tuple[int, int]]:
     position, last_end = 0, -1
+    end_time = None if limit is None else time.monotonic() + limit
     while position <= len(text):
-        match = compiled.search(text, position, timeout=limit)
+        match = compiled.search(text, position, timeout=end_time and max(end_time - time.monotonic(), 1e-3))
         if match is None:
             return
         begin, end = match.span()

@@ -130,6 +130,30 @@ def widths(node: Node) -> tuple[int, int | None]:
     return least, combine(limits) if len(limits) == len(inner) else None
 
 
+def may_take_long(node: Node) -> bool:
+    """Return whether a text may match in so many ways that the time to try them all is more than quadratic.
+
+    That needs a repeated choice, as in ``(?:a|aa)*`` and ``(?:a+)*``, or three repetitions in a row.
+    """
+    if isinstance(node, Repeat):
+        return (node.most != 1 and _has_choice(node.body)) or may_take_long(node.body)
+    if isinstance(node, Group):
+        return may_take_long(node.body)
+    if isinstance(node, Sequence):
+        return sum(map(_is_endless, node.parts)) > 2 or any(map(may_take_long, node.parts))
+    return isinstance(node, Alternatives) and any(map(may_take_long, node.branches))
+
+
+def _has_choice(node: Node) -> bool:
+    if isinstance(node, Sequence):
+        return any(map(_has_choice, node.parts))
+    return _has_choice(node.body) if isinstance(node, Group) else isinstance(node, Repeat | Alternatives)
+
+
+def _is_endless(node: Node) -> bool:
+    return widths(node)[1] is None and not (isinstance(node, Group) and node.kind == ">")
+
+
 def has_lookaround(node: Node) -> bool:
     """Return whether a lookaround or an edge of the text stands anywhere in a node."""
     if isinstance(node, Group):

@@ -88,13 +88,19 @@ std::vector<Chunk> make_chunks(std::span<const unicode::StoredText> parts, size_
 
 }  // namespace
 
+// Room for all idle encoders from the start, so that giving one back cannot fail while the lock is held.
+EncoderPool::EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+    idle_.reserve(default_num_threads());
+}
+
 std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
     std::unique_ptr<Encoder> encoder;
     bool is_first = false;
     if (!busy_.test_and_set(std::memory_order_acquire)) {
         auto found = std::ranges::find(idle_, worker, &Idle::worker);
         // Another worker's only if that one will not come for it, as far as can be seen.
-        if (found == idle_.end() && idle_.size() == default_num_threads()) found = std::prev(idle_.end());
+        if (found == idle_.end() && !idle_.empty() && idle_.size() >= default_num_threads())
+            found = std::prev(idle_.end());
         if (found != idle_.end()) {
             encoder = std::move(found->encoder);
             idle_.erase(found);
@@ -103,13 +109,13 @@ std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
         busy_.clear(std::memory_order_release);
     }
     if (!encoder) encoder = std::make_unique<Encoder>(vocabulary_);
-    if (is_first) encoder->prepare_for_much();
+    if (is_first) encoder->reserve_large_cache();
     return encoder;
 }
 
 void EncoderPool::give_back(size_t worker, std::unique_ptr<Encoder> encoder) {
-    if (busy_.test_and_set(std::memory_order_acquire)) return;  // somebody is at it: let this one go
-    if (idle_.size() < default_num_threads()) idle_.push_back({worker, std::move(encoder)});
+    if (busy_.test_and_set(std::memory_order_acquire)) return;  // another thread holds the lock: drop this encoder
+    if (idle_.size() < idle_.capacity()) idle_.push_back({worker, std::move(encoder)});
     busy_.clear(std::memory_order_release);
 }
 

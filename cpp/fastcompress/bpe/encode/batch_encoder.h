@@ -11,16 +11,16 @@
 
 namespace fastcompress::bpe {
 
-// Encoders to be borrowed, so that what one call has seen serves the next; it keeps at most one a core, and readies the
-// first for large texts at once, the others (of calls that come while others are under way) when they have seen some.
-// Thread-safe. A child process after a fork may use it, whatever the other threads of its parent were doing: nobody
-// ever waits for the lock.
+// A pool of encoders, so that later calls reuse the caches of earlier ones. Keeps at most one encoder per core. The
+// first one gets its large cache at once; those created later, for concurrent calls, once they have seen enough text.
+// Thread-safe, also in a child process after a fork, whatever the other threads of the parent were doing: no thread ever
+// blocks on the lock.
 class EncoderPool {
   public:
-    explicit EncoderPool(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+    explicit EncoderPool(const Vocabulary& vocabulary);
 
-    // Calls body(encoder) with an encoder of the pool, or a new one. If the one that was given to this `worker` last is
-    // there, it is that one: it has seen the like of what comes.
+    // Calls body(encoder) with an encoder of the pool, or a new one; with the one that this `worker` had last if it is
+    // idle, since its cache suits what comes. If `body` throws, that encoder leaves the pool.
     template <class Body>
     void with_encoder(size_t worker, const Body& body) {
         std::unique_ptr<Encoder> encoder = take(worker);

@@ -33,14 +33,17 @@ void DropoutEncoder::encode(const DropoutText& text, TokenBuffer& out) {
     const auto encode_at = [&](uint64_t offset, Bytes pretoken) {
         encode_pretoken(pretoken, stream_of(text.seed, text.begin + offset), out);
     };
-    uint64_t begin = 0;
-    for (const uint64_t end : text.ends) {
-        encode_at(begin, text.bytes.subspan(begin, end - begin));
-        begin = end;
-    }
-    if (!text.ends.empty()) return;
-    pretokenizer::for_each_pretoken(vocabulary_.pattern(), text.bytes, [&](Bytes pretoken) {
-        encode_at(static_cast<uint64_t>(pretoken.data() - text.bytes.data()), pretoken);
+    out.append_all_or_none([&] {
+        if (text.ends.empty()) {
+            pretokenizer::for_each_pretoken(vocabulary_.pattern(), text.bytes, [&](Bytes pretoken) {
+                encode_at(static_cast<uint64_t>(pretoken.data() - text.bytes.data()), pretoken);
+            });
+        }
+        uint64_t begin = 0;
+        for (const uint64_t end : text.ends) {
+            encode_at(begin, text.bytes.subspan(begin, end - begin));
+            begin = end;
+        }
     });
 }
 
@@ -99,12 +102,10 @@ void DropoutEncoder::merge_by_scan(Bytes pretoken, uint64_t state, TokenBuffer& 
     out.commit(count);
 }
 
-// Over a linked list of positions, the candidates in an ordered set of their keys.
+// The candidates are an ordered set of their keys.
 void DropoutEncoder::merge_by_order(Bytes pretoken, uint64_t state, TokenBuffer& out) {
-    const auto size = static_cast<uint32_t>(pretoken.size());
-    ids_.resize(size);
-    previous_.resize(size + 1);
-    next_.resize(size);
+    tokens_.assign(vocabulary_, pretoken);
+    const uint32_t size = tokens_.size();
     ranks_.assign(size, kNoRank);
     candidates_.clear();
 
@@ -113,29 +114,21 @@ void DropoutEncoder::merge_by_order(Bytes pretoken, uint64_t state, TokenBuffer&
         ranks_[i] = rank;
         if (rank != kNoRank) candidates_.insert(key_of(rank, i));
     };
-    for (uint32_t i = 0; i < size; ++i) {
-        ids_[i] = vocabulary_.byte_token(pretoken[i]);
-        previous_[i + 1] = i;
-        next_[i] = i + 1;
-    }
     for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_rank(pretoken[i], pretoken[i + 1]));
     for (;;) {
         auto candidate = candidates_.begin();
         while (candidate != candidates_.end() && skips(state)) ++candidate;
         if (candidate == candidates_.end()) break;
         const auto i = static_cast<uint32_t>(*candidate);
-        const uint32_t merged = next_[i];
-        const uint32_t after = next_[merged];
-        ids_[i] = vocabulary_.merge_result(ranks_[i]);
-        next_[i] = after;
-        previous_[after] = i;
-        set_pair(merged, kNoRank);
-        set_pair(i, after < size ? vocabulary_.find_rank(ids_[i], ids_[after]) : kNoRank);
-        if (i > 0) set_pair(previous_[i], vocabulary_.find_rank(ids_[previous_[i]], ids_[i]));
+        const TokenId id = vocabulary_.merge_result(ranks_[i]);
+        set_pair(tokens_.merge(i, id), kNoRank);
+        const uint32_t after = tokens_.next(i);
+        set_pair(i, after < size ? vocabulary_.find_rank(id, tokens_.id(after)) : kNoRank);
+        if (i > 0) set_pair(tokens_.previous(i), vocabulary_.find_rank(tokens_.id(tokens_.previous(i)), id));
     }
-    TokenId* tokens = out.reserve(size);
+    TokenId* ids = out.reserve(size);
     size_t count = 0;
-    for (uint32_t i = 0; i < size; i = next_[i]) tokens[count++] = ids_[i];
+    for (uint32_t i = 0; i < size; i = tokens_.next(i)) ids[count++] = tokens_.id(i);
     out.commit(count);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fastcompress/bpe/encode/batch_encoder.h"
+#include "fastcompress/bpe/encode/token_list.h"
 #include "fastcompress/bpe/vocabulary/token_buffer.h"
 #include "fastcompress/bpe/vocabulary/vocabulary.h"
 
@@ -49,8 +50,8 @@ class DropoutEncoder {
 
     const Vocabulary& vocabulary_;
     uint64_t threshold_;  // a pair is skipped if 53 random bits are less than this
-    std::vector<TokenId> ids_;
-    std::vector<uint32_t> previous_, next_, ranks_;
+    TokenList tokens_;
+    std::vector<uint32_t> ranks_;  // of the pair that begins at each position
     std::set<uint64_t> candidates_;
 };
 

@@ -68,7 +68,7 @@ bool LongMerger::merge_in_pieces() {
 bool LongMerger::advance_by_windows() {
     constexpr uint32_t kStride = Windows::kBytes - kWindowOverlap;
     const auto size = static_cast<uint32_t>(text_.size());
-    const uint32_t first = last_border(kWindowOverlap);
+    const uint32_t first = last_boundary(kWindowOverlap);
     if (first + Windows::kBytes <= done_.end()) {  // the last token is longer than a window
         num_by_queue_ = kBytesByQueue;
         return true;
@@ -110,7 +110,7 @@ bool LongMerger::advance_by_windows() {
 bool LongMerger::advance_by_queue(uint32_t num_bytes, size_t overlap) {
     const uint32_t end = done_.end() + static_cast<uint32_t>(std::min<size_t>(num_bytes, text_.size() - done_.end()));
     for (;; overlap *= 4) {
-        const uint32_t begin = last_border(overlap);
+        const uint32_t begin = last_boundary(overlap);
         if (budget_ < end - begin) return false;
         budget_ -= end - begin;
         merge_by_rank(begin, end, piece_);
@@ -136,8 +136,8 @@ bool LongMerger::repeat_last_piece() {
     return false;
 }
 
-// The last border of tokens at least `distance` bytes before the end of what is done.
-uint32_t LongMerger::last_border(size_t distance) const {
+// The last boundary of tokens at least `distance` bytes before the end of what is done.
+uint32_t LongMerger::last_boundary(size_t distance) const {
     const uint32_t end = done_.end();
     if (end <= distance) return 0;
     size_t i = done_.ends.size();
@@ -177,78 +177,68 @@ bool LongMerger::stitch(uint32_t begin, std::span<const TokenId> ids, const End&
     return true;
 }
 
-// Merges bytes [begin, end) over a doubly linked list of positions, a rank at a time. ranks[i] is the rank of the pair
-// that begins at position i now; a queued position whose pair has another rank by the time its turn comes is stale. Each
-// merge queues at most two positions, so this is O(n log n).
+// Merges bytes [begin, end) a rank at a time. Each merge queues at most two positions, so this is O(n log n).
 void LongMerger::merge_by_rank(uint32_t begin, uint32_t end, Piece& piece) {
-    constexpr uint32_t kNone = 0xffffffffu;
-    constexpr size_t kAhead = 6;  // how many positions before their turn the pair table is asked for
     const Bytes bytes = text_.subspan(begin, end - begin);
     const uint32_t size = end - begin;
-    std::vector<TokenId>& ids = queue_.ids;
-    std::vector<uint32_t>& previous = queue_.previous;
-    std::vector<uint32_t>& next = queue_.next;
-    std::vector<uint32_t>& ranks = queue_.ranks;
-    std::vector<uint32_t>& positions = queue_.positions;
-    RankQueue& queue = queue_.queue;
-    const PairTable& pairs = vocabulary_.pairs();
-    ids.resize(size);
-    previous.resize(size);
-    next.resize(size);
-    ranks.resize(size);
-    queue.clear();
-    const auto set_pair = [&](uint32_t i, uint32_t rank) {
-        ranks[i] = rank;
-        if (rank != kNoRank) queue.add(rank, i);
-        return rank;
-    };
-    for (uint32_t i = 0; i < size; ++i) {
-        ids[i] = vocabulary_.byte_token(bytes[i]);
-        previous[i] = i - 1;  // of the first one, kNone
-        next[i] = i + 1;
-    }
+    queue_.tokens.assign(vocabulary_, bytes);
+    queue_.ranks.resize(size);
+    queue_.queue.clear();
     for (uint32_t i = 0; i + 1 < size; ++i) set_pair(i, vocabulary_.find_byte_rank(bytes[i], bytes[i + 1]));
-    ranks[size - 1] = kNone;
-
-    while (!queue.empty()) {
-        const uint32_t rank = queue.take_lowest(positions);
-        const TokenId result = vocabulary_.merge_result(rank);
-        const auto prefetch = [&](uint32_t i) {
-            if (ranks[i] != rank) return;
-            const uint32_t after = next[next[i]];
-            if (after < size) pairs.prefetch(pairs.place_of(result, ids[after]));
-            if (i > 0) pairs.prefetch(pairs.place_of(ids[previous[i]], result));
-        };
-        for (size_t k = 0; k < std::min(kAhead, positions.size()); ++k) prefetch(positions[k]);
-        for (size_t k = 0; k < positions.size(); ++k) {
-            if (k + kAhead < positions.size()) prefetch(positions[k + kAhead]);
-            const uint32_t i = positions[k];
-            if (ranks[i] != rank) continue;
-            const uint32_t merged = next[i];
-            const uint32_t after = next[merged];
-            ids[i] = result;
-            next[i] = after;
-            ranks[merged] = ranks[i] = kNone;
-            uint32_t lowest_new = kNone;
-            if (after < size) {
-                previous[after] = i;
-                lowest_new = set_pair(i, vocabulary_.find_rank(result, ids[after]));
-            }
-            if (i > 0) {
-                const uint32_t before = previous[i];
-                lowest_new = std::min(lowest_new, set_pair(before, vocabulary_.find_rank(ids[before], result)));
-            }
-            if (lowest_new < rank) {  // in a rank file a longer token may come first: then it is its turn
-                while (++k < positions.size()) queue.add(rank, positions[k]);
-            }
-        }
-    }
+    queue_.ranks[size - 1] = kNoRank;
+    while (!queue_.queue.empty()) merge_next_rank();
     piece.begin = begin;
     piece.ids.clear();
     piece.ends.clear();
-    for (uint32_t i = 0; i < size; i = next[i]) {
-        piece.ids.push_back(ids[i]);
-        piece.ends.push_back(begin + next[i]);
+    for (uint32_t i = 0; i < size; i = queue_.tokens.next(i)) {
+        piece.ids.push_back(queue_.tokens.id(i));
+        piece.ends.push_back(begin + queue_.tokens.next(i));
+    }
+}
+
+// Notes the rank of the pair that begins at a position, and returns it. A position that is queued with another rank is
+// stale from then on.
+uint32_t LongMerger::set_pair(uint32_t position, uint32_t rank) {
+    queue_.ranks[position] = rank;
+    if (rank != kNoRank) queue_.queue.add(rank, position);
+    return rank;
+}
+
+// Prefetches what the pair table says of the pairs that merging the one at `position` will make.
+void LongMerger::prefetch_pairs(uint32_t position, uint32_t rank) const {
+    if (queue_.ranks[position] != rank) return;
+    const TokenList& tokens = queue_.tokens;
+    const PairTable& pairs = vocabulary_.pairs();
+    const TokenId result = vocabulary_.merge_result(rank);
+    const uint32_t after = tokens.next(tokens.next(position));
+    if (after < tokens.size()) pairs.prefetch(pairs.locate(result, tokens.id(after)));
+    if (position > 0) pairs.prefetch(pairs.locate(tokens.id(tokens.previous(position)), result));
+}
+
+// Merges the pairs of the lowest rank in the queue, from left to right.
+void LongMerger::merge_next_rank() {
+    constexpr size_t kAhead = 6;  // the number of positions between prefetch and merge
+    TokenList& tokens = queue_.tokens;
+    std::vector<uint32_t>& ranks = queue_.ranks;
+    std::vector<uint32_t>& positions = queue_.positions;
+    const uint32_t rank = queue_.queue.take_lowest(positions);
+    const TokenId result = vocabulary_.merge_result(rank);
+    for (size_t k = 0; k < std::min(kAhead, positions.size()); ++k) prefetch_pairs(positions[k], rank);
+    for (size_t k = 0; k < positions.size(); ++k) {
+        if (k + kAhead < positions.size()) prefetch_pairs(positions[k + kAhead], rank);
+        const uint32_t i = positions[k];
+        if (ranks[i] != rank) continue;
+        ranks[tokens.merge(i, result)] = ranks[i] = kNoRank;
+        const uint32_t after = tokens.next(i);
+        uint32_t lowest_new = kNoRank;
+        if (after < tokens.size()) lowest_new = set_pair(i, vocabulary_.find_rank(result, tokens.id(after)));
+        if (i > 0) {
+            const uint32_t before = tokens.previous(i);
+            lowest_new = std::min(lowest_new, set_pair(before, vocabulary_.find_rank(tokens.id(before), result)));
+        }
+        if (lowest_new < rank) {  // in a rank file a longer token may come first: then it is its turn
+            while (++k < positions.size()) queue_.queue.add(rank, positions[k]);
+        }
     }
 }
 

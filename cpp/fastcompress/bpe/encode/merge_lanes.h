@@ -3,8 +3,8 @@
 // Merging one string is a chain of look-ups in the pair table, each of which waits for memory and decides the next: two
 // thirds of the time nothing else happens. Here up to kLanes strings take turns. A round of turns has two halves, each
 // done for all lanes before the next half begins:
-//   settle  look up the two pairs that the last merge made (their memory was asked for a round ago), and store their keys
-//   choose  find the least key by vector instructions, merge that pair, and ask for the memory of the two pairs it makes
+//   look up  find the two pairs that the last merge made (their memory was asked for a round ago), and store their keys
+//   choose   find the lowest key by vector instructions, merge that pair, and ask for the memory of the two pairs it makes
 // The halves are apart because a vector load waits for scalar stores to the same bytes: by the time a lane chooses, what
 // it has stored has left the store buffer. Within a turn nothing depends on a guess except whether it is the last one.
 #pragma once
@@ -42,7 +42,7 @@ class MergeLanes {
     static_assert(kMaxVocabularySize << kPositionBits <= size_t{1} << 30);
 
     // The pair of tokens that begins at position i has the key rank * kMaxBytes + i, or kNone + i if it does not merge:
-    // so the least key is the leftmost pair of lowest rank.
+    // so the lowest key is the leftmost pair of lowest rank.
     static constexpr int32_t kNone = 0x7fffffff - kMaxBytes + 1;
     struct Lane {
         alignas(64) std::array<int32_t, kMaxBytes> keys;
@@ -55,8 +55,8 @@ class MergeLanes {
         uint32_t before;
         uint32_t before_mask;
         uint32_t after_mask;
-        PairTable::Place before_pair;
-        PairTable::Place after_pair;
+        PairTable::Location before_pair;
+        PairTable::Location after_pair;
         size_t index;
     };
 
@@ -81,7 +81,7 @@ class MergeLanes {
         lane.before_pair = lane.after_pair = {0, 0};
     }
 
-    FASTCOMPRESS_INLINED void settle(Lane& lane) const {
+    FASTCOMPRESS_INLINED void look_up(Lane& lane) const {
         const PairTable& pairs = vocabulary_.pairs();
         const uint32_t before_rank = (pairs.find(lane.before_pair) + 1) & lane.before_mask;
         const uint32_t after_rank = (pairs.find(lane.after_pair) + 1) & lane.after_mask;
@@ -91,10 +91,10 @@ class MergeLanes {
 
     // Merges the next pair; false if none merges.
     FASTCOMPRESS_INLINED bool choose(Lane& lane) const {
-        int32_t least = kNone;
-        for (const int32_t key : lane.keys) least = std::min(least, key);
-        if (least >= kNone) return false;
-        const uint32_t i = static_cast<uint32_t>(least) % kMaxBytes;
+        int32_t lowest = kNone;
+        for (const int32_t key : lane.keys) lowest = std::min(lowest, key);
+        if (lowest >= kNone) return false;
+        const uint32_t i = static_cast<uint32_t>(lowest) % kMaxBytes;
         const uint64_t right = lane.starts & ~uint64_t{1} << i;  // starts of the tokens to the right
         const uint64_t rest = right & (right - 1);               // without the one that is merged
         lane.starts ^= right ^ rest;
@@ -102,11 +102,11 @@ class MergeLanes {
         const uint32_t after = std::min(static_cast<uint32_t>(std::countr_zero(rest)), lane.size);
         const uint64_t left = (lane.starts & ((uint64_t{1} << i) - 1)) | 1;
         const uint32_t before = 63 - static_cast<uint32_t>(std::countl_zero(left));
-        const TokenId id = vocabulary_.merge_result(static_cast<uint32_t>(least) >> kPositionBits);
+        const TokenId id = vocabulary_.merge_result(static_cast<uint32_t>(lowest) >> kPositionBits);
 
         const PairTable& pairs = vocabulary_.pairs();
-        lane.before_pair = pairs.place_of(lane.ids[before], id);
-        lane.after_pair = pairs.place_of(id, lane.ids[after]);
+        lane.before_pair = pairs.locate(lane.ids[before], id);
+        lane.after_pair = pairs.locate(id, lane.ids[after]);
         pairs.prefetch(lane.before_pair);
         pairs.prefetch(lane.after_pair);
         lane.ids[i] = id;
@@ -140,7 +140,7 @@ class MergeLanes {
         };
         while (num_active < kLanes && next < count) begin_next(lanes_[num_active++]);
         while (num_active > 0) {
-            for (size_t k = 0; k < num_active; ++k) settle(lanes_[k]);
+            for (size_t k = 0; k < num_active; ++k) look_up(lanes_[k]);
             for (size_t k = 0; k < num_active;) {
                 Lane& lane = lanes_[k];
                 if (choose(lane)) {

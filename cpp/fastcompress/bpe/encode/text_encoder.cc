@@ -70,11 +70,13 @@ std::optional<TextEncoder::Occurrence> TextEncoder::find_special(Bytes text, std
 }
 
 void TextEncoder::encode(Bytes text, std::span<const Treatment> treatments, Encoder& encoder, TokenBuffer& out) const {
-    for_each_segment(
-        text, treatments, [&](Bytes stretch) { encoder.encode(stretch, out); },
-        [&](TokenId id) {
-            out.append({&id, 1});
-        });
+    out.append_all_or_none([&] {
+        for_each_segment(
+            text, treatments, [&](Bytes stretch) { encoder.encode(stretch, out); },
+            [&](TokenId id) {
+                out.append({&id, 1});
+            });
+    });
 }
 
 }  // namespace fastcompress::bpe

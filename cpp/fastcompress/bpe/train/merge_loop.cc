@@ -161,13 +161,13 @@ void MergeLoop::visit_occurrences(std::span<const Position> positions, Pair pair
         if (!symbols_.is_at(p, left, right)) continue;
         const int64_t count = symbols_.count_at(p);
         const TokenId before = symbols_.before(p);
-        if (!SymbolArray::is_border(before)) {
+        if (!SymbolArray::is_boundary(before)) {
             const uint32_t n = neighbour(before, true, count);
             ++neighbours_[n].num_positions;
             events_.push_back({n, p - symbols_.length(before)});
         }
         const TokenId after = symbols_.at(q + right_length);
-        if (!SymbolArray::is_border(after)) {
+        if (!SymbolArray::is_boundary(after)) {
             uint32_t n = neighbour(after, false, count);
             if (after == result) n = neighbour(result, true, 0);  // one list for the pair (result, result)
             ++neighbours_[n].num_positions;

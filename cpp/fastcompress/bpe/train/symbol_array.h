@@ -2,8 +2,8 @@
 //
 // A cell a byte, and one more before each pretoken:
 //
-//     [border 0] t h e [border 1] c a t [border 2] ...          borders name the pretoken that follows
-//     [border 0] X . X [border 1] c Y Y [border 2] ...          after t h e -> X and a t -> Y ("." has no meaning)
+//     [boundary 0] t h e [boundary 1] c a t [boundary 2] ...          boundaries name the pretoken that follows
+//     [boundary 0] X . X [boundary 1] c Y Y [boundary 2] ...          after t h e -> X and a t -> Y ("." has no meaning)
 //
 // A symbol lies in as many cells as it has bytes and stands in the first and the last of them. So the symbol after one
 // begins that many cells on, the symbol before one is read from the cell before it, and a merge is two writes: a linked
@@ -26,8 +26,8 @@ namespace fastcompress::bpe {
 class SymbolArray {
   public:
     using Position = uint32_t;
-    static constexpr TokenId kNoSymbol = 0x7fffffff;  // cells from kBorder on are borders
-    static constexpr TokenId kBorder = 0x80000000;
+    static constexpr TokenId kNoSymbol = 0x7fffffff;  // cells from kBoundary on are boundaries
+    static constexpr TokenId kBoundary = 0x80000000;
     // Positions have 32 bits; the pretokens before the last must leave room for its cells.
     static constexpr size_t kMaxCells = 0xffffffffu;
     static constexpr size_t kMaxPretokens = 0x7ffffffeu;
@@ -46,24 +46,24 @@ class SymbolArray {
     size_t num_pretokens() const { return counts_.size(); }
     uint32_t length(TokenId symbol) const { return length_of_[symbol]; }
 
-    static bool is_border(TokenId cell) { return cell >= kBorder; }
+    static bool is_boundary(TokenId cell) { return cell >= kBoundary; }
     // Whether `left` begins at p, where it did once, and `right` follows it.
     bool is_at(Position p, TokenId left, TokenId right) const {
         return cells_[p] == left && cells_[p + length_of_[left]] == right;
     }
-    // The cell after a symbol: the first cell of the next one, or a border.
+    // The cell after a symbol: the first cell of the next one, or a boundary.
     TokenId at(Position p) const { return cells_[p]; }
-    // The symbol that ends before the symbol at p, or a border.
+    // The symbol that ends before the symbol at p, or a boundary.
     TokenId before(Position p) const { return cells_[p - 1]; }
     void prefetch(Position p) const { fastcompress::prefetch(cells_.data() + p); }
 
-    // The pretoken that a cell belongs to. At most kBlockCells steps: back to the pretoken's border or the block's begin.
+    // The pretoken that a cell belongs to. At most kBlockCells steps: back to the pretoken's boundary or the block's begin.
     uint32_t pretoken_at(Position p) const {
         const Position block = p / kBlockCells;
         const uint32_t first = first_pretoken_[block];
         if (first == first_pretoken_[block + 1]) return first;
         for (; p > block * kBlockCells; --p) {
-            if (is_border(cells_[p - 1])) return cells_[p - 1] - kBorder;
+            if (is_boundary(cells_[p - 1])) return cells_[p - 1] - kBoundary;
         }
         return first;
     }
@@ -81,13 +81,13 @@ class SymbolArray {
     void for_each_pair(const Visit& visit) const {
         int64_t count = 0;
         for (size_t p = 0; p + 1 < cells_.size();) {
-            if (is_border(cells_[p])) {
-                count = counts_[cells_[p] - kBorder];
+            if (is_boundary(cells_[p])) {
+                count = counts_[cells_[p] - kBoundary];
                 ++p;
                 continue;
             }
             const size_t next = p + length_of_[cells_[p]];
-            if (!is_border(cells_[next])) visit(static_cast<Position>(p), cells_[p], cells_[next], count);
+            if (!is_boundary(cells_[next])) visit(static_cast<Position>(p), cells_[p], cells_[next], count);
             p = next;
         }
     }
@@ -99,7 +99,7 @@ class SymbolArray {
     std::vector<uint32_t> length_of_;
     std::vector<int64_t> counts_;
     std::vector<uint32_t>
-        first_pretoken_;  // by block: the pretoken that its first cell belongs to, or is the border of
+        first_pretoken_;  // by block: the pretoken that its first cell belongs to, or is the boundary of
 };
 
 }  // namespace fastcompress::bpe

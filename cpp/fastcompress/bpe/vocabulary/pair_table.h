@@ -1,7 +1,7 @@
 // Which pairs of tokens merge, and in which order: a hash table of one word a pair, four words a bucket.
 //
-// Merging a pretoken asks this table twice a merge, at random places of megabytes; so what counts is how many cache
-// lines it takes, how soon the place is known, and that nothing has to be guessed. A slot is 8 bytes: the two ids, 21
+// Merging a pretoken asks this table twice a merge, at random positions in megabytes; so what counts is how many cache
+// lines it takes, how soon the bucket is known, and that nothing has to be guessed. A slot is 8 bytes: the two ids, 21
 // bits each, and the rank plus one, 22 bits, so zero is an empty slot. At most half of the slots are used. A bucket is
 // half a cache line, and is compared as a whole; only if it is full, one in ten at most, the search may go on in the next
 // one. (Slot by slot, how many to look at was guessed wrong every other time.)
@@ -26,7 +26,7 @@ inline constexpr uint32_t kNoRank = 0xffffffffu;
 class PairTable {
   public:
     // A pair and the bucket it belongs in, so that both are worked out once: to prefetch, and later to find.
-    struct Place {
+    struct Location {
         uint64_t key;
         size_t bucket;
     };
@@ -38,32 +38,32 @@ class PairTable {
 
     // Returns false if the pair is there already (the first entry stays).
     bool insert(TokenId left, TokenId right, uint32_t rank) {
-        const Place place = place_of(left, right);
-        for (size_t bucket = place.bucket;; bucket = (bucket + 1) & bucket_mask_) {
+        const Location location = locate(left, right);
+        for (size_t bucket = location.bucket;; bucket = (bucket + 1) & bucket_mask_) {
             for (size_t i = bucket * kBucket; i < (bucket + 1) * kBucket; ++i) {
                 if (slots_[i] == 0) {
-                    slots_[i] = place.key << kRankBits | (rank + 1);
+                    slots_[i] = location.key << kRankBits | (rank + 1);
                     return true;
                 }
-                if (slots_[i] >> kRankBits == place.key) return false;
+                if (slots_[i] >> kRankBits == location.key) return false;
             }
         }
     }
     // The upper bits of a product with an odd number that is drawn once a process: two keys meet as seldom as at random,
     // whoever chose them (Dietzfelbinger et al., 1997).
-    [[gnu::always_inline]] Place place_of(TokenId left, TokenId right) const {
+    [[gnu::always_inline]] Location locate(TokenId left, TokenId right) const {
         const uint64_t key = uint64_t{left} << kIdBits | right;
         return {key, static_cast<size_t>(key * multiplier_ >> shift_)};
     }
     // Asks for the memory that find() will read.
-    [[gnu::always_inline]] void prefetch(const Place& place) const {
-        fastcompress::prefetch(&slots_[place.bucket * kBucket]);
+    [[gnu::always_inline]] void prefetch(const Location& location) const {
+        fastcompress::prefetch(&slots_[location.bucket * kBucket]);
     }
     // The rank of a pair, kNoRank if it does not merge. O(1).
-    [[gnu::always_inline]] uint32_t find(const Place& place) const {
-        for (size_t bucket = place.bucket;; bucket = (bucket + 1) & bucket_mask_) {
+    [[gnu::always_inline]] uint32_t find(const Location& location) const {
+        for (size_t bucket = location.bucket;; bucket = (bucket + 1) & bucket_mask_) {
             const uint64_t* slots = &slots_[bucket * kBucket];
-            const uint32_t rank_plus_one = find_in_bucket(slots, place.key << kRankBits);
+            const uint32_t rank_plus_one = find_in_bucket(slots, location.key << kRankBits);
             // An empty slot, of which the last one is the last to be filled, ends the search.
             if (rank_plus_one != 0 || slots[kBucket - 1] == 0) [[likely]]
                 return rank_plus_one - 1;

@@ -114,7 +114,7 @@ Status for_each_line(Bytes file, const Visit& visit) {
 //
 // Ranks say of each token when it is made, not of which two parts. Let every token but the bytes be the result of one
 // merge, in the order of ids, of tokens made earlier, and let its own bytes encode to it. Then ranks merge the same
-// pairs: a merge by rank into token t happens when no pair of lower rank is left between the borders of t's bytes, and
+// pairs: a merge by rank into token t happens when no pair of lower rank is left between the boundaries of t's bytes, and
 // up to there those bytes went through the same merges as when they are encoded alone; so the pair is the one that the
 // list merges into t.
 Status find_what_ranks_cannot_say(const Vocabulary& vocabulary) {

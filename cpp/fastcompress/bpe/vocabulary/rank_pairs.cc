@@ -15,22 +15,6 @@
 namespace fastcompress::bpe {
 namespace {
 
-// Tells of most keys that are not in a set that they are not. About one bit in 16 to 32 is set.
-class KeyFilter {
-  public:
-    explicit KeyFilter(size_t num_keys)
-        : shift_(64 - std::countr_zero(std::bit_ceil(16 * num_keys + 64))), words_((size_t{1} << (64 - shift_)) / 64) {}
-    void insert(ShortKey key) { words_[bit_of(key) / 64] |= uint64_t{1} << bit_of(key) % 64; }
-    bool may_contain(ShortKey key) const { return words_[bit_of(key) / 64] >> bit_of(key) % 64 & 1; }
-
-  private:
-    // The upper bits of the hash: tables use the lower ones.
-    size_t bit_of(ShortKey key) const { return static_cast<size_t>(key.hash() >> shift_); }
-
-    int shift_;
-    std::vector<uint64_t> words_;
-};
-
 // A token that is a proper prefix, or suffix, of another. Size 0: none.
 struct Part {
     uint32_t id_and_size = 0;
@@ -45,7 +29,7 @@ static_assert(kMaxVocabularySize == size_t{1} << 21 && kMaxRankTokenBytes < 1 <<
 // By id, for each token the longest proper part at its front, or else at its back, that is a token too. For
 // vocabularies in which every token is whole.
 template <bool kFront>
-std::vector<Part> find_longest_parts(const Vocabulary& vocabulary, const KeyFilter& filter) {
+std::vector<Part> find_longest_parts(const Vocabulary& vocabulary) {
     struct Candidate {
         size_t size;
         ShortKey key;  // for a size up to kMaxBytes
@@ -56,7 +40,7 @@ std::vector<Part> find_longest_parts(const Vocabulary& vocabulary, const KeyFilt
         while (size > 1) {
             --size;
             const ShortKey key = ShortKey::of_readable(part_of(token, size).data(), size);
-            if (size > ShortKey::kMaxBytes || filter.may_contain(key)) return {size, key};
+            if (size > ShortKey::kMaxBytes || vocabulary.may_be_whole_pretoken(key)) return {size, key};
         }
         return {0, {}};
     };
@@ -92,13 +76,8 @@ std::vector<Part> find_longest_parts(const Vocabulary& vocabulary, const KeyFilt
 
 // O(bytes of tokens * length of a token), and for tokens as they occur, O(bytes of tokens).
 void Vocabulary::index_rank_pairs() {
-    KeyFilter short_keys(size());
-    for (TokenId id = 0; id < size(); ++id) {
-        const Bytes bytes = token_bytes(id);
-        if (bytes.size() <= ShortKey::kMaxBytes) short_keys.insert(ShortKey::of_readable(bytes.data(), bytes.size()));
-    }
-    const std::vector<Part> prefixes = find_longest_parts<true>(*this, short_keys);
-    const std::vector<Part> suffixes = find_longest_parts<false>(*this, short_keys);
+    const std::vector<Part> prefixes = find_longest_parts<true>(*this);
+    const std::vector<Part> suffixes = find_longest_parts<false>(*this);
 
     std::vector<Merge> found;
     found.reserve(3 * size());  // tokens as they occur have 2.2 to 2.4
@@ -119,7 +98,7 @@ void Vocabulary::index_rank_pairs() {
     constexpr size_t kAhead = 16;
     for (size_t i = 0; i < found.size(); ++i) {
         if (i + kAhead < found.size()) {
-            pairs_.prefetch(pairs_.place_of(found[i + kAhead].left, found[i + kAhead].right));
+            pairs_.prefetch(pairs_.locate(found[i + kAhead].left, found[i + kAhead].right));
         }
         pairs_.insert(found[i].left, found[i].right, found[i].result);
     }

@@ -60,6 +60,17 @@ class TokenBuffer {
     }
     void clear() { size_ = 0; }
     void truncate(size_t size) { size_ = size; }  // size <= size()
+    // Calls body(), which appends tokens. If it throws, those are removed again.
+    template <class Body>
+    void append_all_or_none(const Body& body) {
+        const size_t before = size_;
+        try {
+            body();
+        } catch (...) {
+            truncate(before);
+            throw;
+        }
+    }
 
     // Gives the memory away, never null, of which not much more is resident than what it holds; to be released with
     // LargeBlocks::free.

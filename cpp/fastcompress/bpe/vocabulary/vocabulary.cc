@@ -89,9 +89,7 @@ Status Vocabulary::index_spellings() {
     size_t num_short = 0;
     for (TokenId id = 0; id < size(); ++id) num_short += token_bytes(id).size() <= ShortKey::kMaxBytes;
     short_tokens_ = HugeArray<ShortToken>(table_size(num_short));
-    const size_t filter_bits = std::max<size_t>(64, 4 * short_tokens_.size());
-    token_filter_.assign(filter_bits / 64, 0);
-    filter_shift_ = 64 - std::countr_zero(filter_bits);
+    token_filter_ = KeyFilter(num_short);
     long_tokens_.assign(table_size(size() - num_short), kNoToken);
     is_whole_long_.assign(size(), all_are_whole());
     byte_tokens_.fill(kNoToken);
@@ -124,8 +122,7 @@ TokenId Vocabulary::insert_spelling(TokenId id) {
         ShortToken& slot = short_tokens_[find_short_slot(key)];
         if (slot.key.high != 0) return slot.id;
         slot = {key, id, all_are_whole() ? id : kNoToken};
-        const size_t bit = filter_bit(key);
-        token_filter_[bit / 64] |= uint64_t{1} << bit % 64;
+        token_filter_.insert(key);
         return kNoToken;
     }
     TokenId& slot = long_tokens_[find_long_slot(bytes)];

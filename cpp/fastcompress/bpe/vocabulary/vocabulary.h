@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "fastcompress/bpe/vocabulary/added_tokens.h"
+#include "fastcompress/bpe/vocabulary/key_filter.h"
 #include "fastcompress/bpe/vocabulary/pair_table.h"
 #include "fastcompress/bpe/vocabulary/short_key.h"
 #include "fastcompress/bpe/vocabulary/token_buffer.h"
@@ -87,7 +88,7 @@ class Vocabulary {
     bool is_ordinary(TokenId id) const { return !is_added_[id] && !token_bytes(id).empty(); }
     TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
     // The rank of the merge of two tokens, kNoRank if they do not merge; and what the merge of a rank makes.
-    uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(pairs_.place_of(left, right)); }
+    uint32_t find_rank(TokenId left, TokenId right) const { return pairs_.find(pairs_.locate(left, right)); }
     const PairTable& pairs() const { return pairs_; }
     // find_rank for the tokens of two bytes, from a table of its own: half of all look-ups, and those of few pairs.
     uint32_t find_byte_rank(uint8_t left, uint8_t right) const { return byte_pairs_[left << 8 | right]; }
@@ -100,11 +101,8 @@ class Vocabulary {
         const ShortToken& slot = short_tokens_[find_short_slot(pretoken)];
         return slot.key.high != 0 ? slot.whole : kNoToken;
     }
-    // False only if it is none. A bitmap of 8 to 16 bits a token answers, most of the time, out of the second-level cache.
-    bool may_be_whole_pretoken(ShortKey pretoken) const {
-        const size_t bit = filter_bit(pretoken);
-        return (token_filter_[bit / 64] >> bit % 64 & 1) != 0;
-    }
+    // False for most pretokens that whole_pretoken() does not know, and for none that it does. Cheaper.
+    bool may_be_whole_pretoken(ShortKey pretoken) const { return token_filter_.may_contain(pretoken); }
     [[gnu::always_inline]] void prefetch_whole_pretoken(ShortKey pretoken) const {
         fastcompress::prefetch(&short_tokens_[pretoken.hash() & (short_tokens_.size() - 1)]);
     }
@@ -164,9 +162,7 @@ class Vocabulary {
         return i;  // of the key, or the free one where it belongs
     }
     HugeArray<ShortToken> short_tokens_{0};
-    size_t filter_bit(ShortKey key) const { return key.hash() >> filter_shift_; }
-    std::vector<uint64_t> token_filter_;  // the filter_bit() of each of their keys is set
-    int filter_shift_ = 0;
+    KeyFilter token_filter_;  // of their keys
     std::vector<TokenId> long_tokens_;
     std::vector<bool> is_added_;       // by id: an added token's alone
     std::vector<bool> is_whole_long_;  // by id, of more than 15 bytes: encoding the bytes gives the token

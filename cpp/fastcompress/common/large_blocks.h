@@ -28,7 +28,7 @@ class LargeBlocks {
     static constexpr size_t kHugePage = size_t{1} << 21;
     static constexpr size_t kMinBytes = 2 * kHugePage;
     static constexpr size_t kMaxSpareBytes = size_t{1} << 28;
-    static constexpr size_t kMaxResidentBytes = size_t{1} << 25;
+    static constexpr size_t kMaxResidentBytes = size_t{1} << 24;
     static constexpr size_t kNumSpares = 4;
 
 #if defined(__linux__)

@@ -281,6 +281,14 @@ def test_what_oniguruma_alone_does_is_refused(pattern: str, text: str, pieces: l
         ours_as_split(pattern)
 
 
+@pytest.mark.parametrize("pattern", ["(?<!(a))b", "(?<!(?<n>a))b", "(?:a|$)+", r"(?=a)*", "^*", "(?<=(?=a)a)b"])
+def test_what_oniguruma_refuses_is_refused(pattern: str) -> None:
+    with pytest.raises(Exception, match="Oniguruma error"):
+        onig(pattern)
+    with pytest.raises(FormatError):
+        ours_as_split(pattern)
+
+
 def test_flags_that_outlive_their_group_are_refused() -> None:
     assert fancy("(a(?s)).")("a\n") == b"a\n"
     with pytest.raises(ConfigError, match="outlives"):

@@ -92,6 +92,7 @@ def _sequence(scanner: Scanner) -> Node:
 def _atom(scanner: Scanner) -> Node:
     character = scanner.next()
     if character == "(":
+        scanner.num_captures += 1
         return _closed_group(scanner)
     if character == "[":
         return Character(read_set(scanner))
@@ -174,9 +175,12 @@ def _special_group(scanner: Scanner) -> list[Node]:
     scanner.position += 2
     for kind in ("<=", "<!", "=", "!", ">"):
         if scanner.take(kind):
+            num_captures = scanner.num_captures
             group = Group(kind, _closed_group(scanner))
             if kind == ">":
                 return [_quantified(scanner, group)]
+            if kind == "<!" and scanner.num_captures > num_captures:
+                scanner.refuse("a capturing group in a negative lookbehind", "begin the group with '(?:'")
             if kind in ("<=", "<!"):
                 _check_lookbehind(scanner, group.body)
             _refuse_quantifier(scanner, "a lookaround")
@@ -187,6 +191,7 @@ def _special_group(scanner: Scanner) -> list[Node]:
     if name is not None and not (scanner.dialect.is_onig and name[0].startswith("P")):
         _check_name_is_new(scanner, name[0].removeprefix("P"))
         scanner.position = name.end()
+        scanner.num_captures += 1
         return [_quantified(scanner, _closed_group(scanner))]
     return _flags(scanner)
 

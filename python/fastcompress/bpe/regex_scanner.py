@@ -53,13 +53,14 @@ class Flags:
 
 @dataclass
 class Scanner:
-    """A pattern, the position reached in it, and the flags in force there."""
+    """A pattern, the position reached in it, the flags in force there, and how much was opened on the way."""
 
     text: str
     dialect: Dialect
     position: int = 0
     flags: Flags = field(default_factory=Flags)
     depth: int = 0
+    num_captures: int = 0
 
     def starts(self, what: str) -> bool:
         return self.text.startswith(what, self.position)

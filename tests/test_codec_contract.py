@@ -233,7 +233,11 @@ def test_surrogates_are_refused(name: str) -> None:
 
 
 @every_codec
-@pytest.mark.parametrize("wrong", [5, None, [97], ["a"], np.zeros(3), np.zeros(3, np.uint16), object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "wrong",
+    [5, None, [97], ["a"], np.zeros(3), np.zeros(3, np.uint16), object()],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_is_no_text_is_a_type_error(name: str, wrong: object) -> None:
     with pytest.raises(TypeError, match="it must be str or bytes"):
         CODECS[name].encode(wrong)  # type: ignore[arg-type]

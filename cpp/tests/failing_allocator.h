@@ -134,7 +134,8 @@ template <class Numbers>
 std::vector<uint8_t> bytes_of_numbers(const Numbers& numbers) {
     std::vector<uint8_t> bytes;
     for (const auto number : numbers) {
-        for (size_t i = 0; i < sizeof number; ++i) bytes.push_back(static_cast<uint8_t>(static_cast<uint64_t>(number) >> (8 * i)));
+        for (size_t i = 0; i < sizeof number; ++i)
+            bytes.push_back(static_cast<uint8_t>(static_cast<uint64_t>(number) >> (8 * i)));
     }
     return bytes;
 }
@@ -183,9 +184,13 @@ void* __wrap_mmap(void* address, size_t size, int protection, int flags, int fil
 
 // The other forms of operator new and delete call these. Not inlined, so that compilers see a pair of new and delete.
 [[gnu::noinline]] void* operator new(size_t size) {
-    void* const memory = fastcompress::testing::FailingAllocator::fails() ? nullptr : __real_malloc(size > 0 ? size : 1);
+    void* const memory =
+        fastcompress::testing::FailingAllocator::fails() ? nullptr : __real_malloc(size > 0 ? size : 1);
     if (memory == nullptr) throw std::bad_alloc();
     return memory;
+}
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+    return fastcompress::testing::FailingAllocator::fails() ? nullptr : __real_malloc(size > 0 ? size : 1);
 }
 [[gnu::noinline]] void* operator new(size_t size, std::align_val_t alignment) {
     void* memory = nullptr;
@@ -199,6 +204,9 @@ void* __wrap_mmap(void* address, size_t size, int protection, int flags, int fil
     std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
     std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {

@@ -206,20 +206,22 @@ struct Training {
 };
 
 void test_trainer(bpe::TieBreak tie_break) {
-    walk_outcome("Trainer", [&] { return bpe::Vocabulary::make(trained(tie_break))->serialize(); }, 20);
+    walk_outcome(
+        "Trainer", [&] { return bpe::Vocabulary::make(trained(tie_break))->serialize(); }, 20);
 
     // A failed add() adds nothing: what is trained afterwards shows it.
     const Entries pretokens = {{" a pretoken", 3}, {"token", 9}, {"x", 1}, {" to", 5}, {"!!!!!!!!!!!!", 2}};
     bpe::TrainerSettings settings;
     settings.tie_break = tie_break;
     settings.vocab_size = 270;
-    Session<Training> session{"Trainer::add", [&] {
+    Session<Training> session{"Trainer::add",
+                              [&] {
                                   return Training{std::move(*bpe::Trainer::make(settings)), ByteVector()};
-                              }, {}};
+                              },
+                              {}};
     for (const auto& [pretoken, count] : pretokens) {
-        session.steps.push_back([bytes = as_bytes(pretoken), count = count](Training& to) {
-            CHECK(to.trainer->add(bytes, count).ok());
-        });
+        session.steps.push_back(
+            [bytes = as_bytes(pretoken), count = count](Training& to) { CHECK(to.trainer->add(bytes, count).ok()); });
     }
     session.steps.push_back([&](Training& to) {
         testing::FailingAllocator::disarm();  // a train() that failed could not be called again
@@ -258,20 +260,27 @@ void test_encoder(const bpe::Vocabulary& vocabulary) {
     Session<Encoding>{
         "Encoder",
         [&] {
-            return Encoding{std::make_unique<bpe::Encoder>(vocabulary),
-                            std::make_unique<bpe::DropoutEncoder>(vocabulary, 0.1),
-                            {}};
+            return Encoding{
+                std::make_unique<bpe::Encoder>(vocabulary), std::make_unique<bpe::DropoutEncoder>(vocabulary, 0.1), {}};
         },
         {[&](Encoding& to) { to.encoder->encode(as_bytes(text), to.out); },
          [&](Encoding& to) { to.encoder->encode_pretoken(as_bytes(" unheardofandlongenough"), to.out); },
          [&](Encoding& to) { to.encoder->encode_by_merges(as_bytes(std::string_view(text).substr(0, 40)), to.out); },
-         [&](Encoding& to) { to.encoder->encode_pretoken(as_bytes(std::string_view(other).substr(100, 1500)), to.out); },
+         [&](Encoding& to) {
+             to.encoder->encode_pretoken(as_bytes(std::string_view(other).substr(100, 1500)), to.out);
+         },
          [&](Encoding& to) { to.encoder->encode(texts, to.out, to.ends.data()); },
          [&](Encoding& to) { to.encoder->reserve_large_cache(); },
          [&](Encoding& to) { to.encoder->encode(texts, to.out, to.ends.data()); },
-         [&](Encoding& to) { text_encoder.encode(as_bytes(special), text_encoder.treatments(allowed), *to.encoder, to.out); },
-         [&](Encoding& to) { to.dropout->encode({as_bytes(other), 1, 0}, to.out); },
-         [&](Encoding& to) { to.dropout->encode({as_bytes(text), 2, 0}, to.out); }},
+         [&](Encoding& to) {
+             text_encoder.encode(as_bytes(special), text_encoder.treatments(allowed), *to.encoder, to.out);
+         },
+         [&](Encoding& to) {
+             to.dropout->encode({as_bytes(other), 1, 0}, to.out);
+         },
+         [&](Encoding& to) {
+             to.dropout->encode({as_bytes(text), 2, 0}, to.out);
+         }},
         40}
         .walk();
 
@@ -296,16 +305,17 @@ void test_encode_batch(const bpe::Vocabulary& vocabulary, size_t num_threads) {
         texts.emplace_back(text);
         dropout_texts.push_back({text, 5, 0, {}});
     }
-    const bpe::TextMethod method{[](bpe::Encoder& encoder, std::span<const Bytes> some, TokenBuffer& out, uint64_t* ends) {
-                                     encoder.encode(some, out, ends);
-                                 },
+    const bpe::TextMethod method{[](bpe::Encoder& encoder, std::span<const Bytes> some, TokenBuffer& out,
+                                    uint64_t* ends) { encoder.encode(some, out, ends); },
                                  true};
     const auto encode = [&](Pool& to) {
         const bpe::EncodedBatch batch = bpe::encode_batch(*to.pool, texts, num_threads, method);
         to.ids = bytes_of_numbers(batch.tokens.tokens());
     };
     Session<Pool>{"encode_batch",
-                  [&] { return Pool{std::make_unique<bpe::EncoderPool>(vocabulary), ByteVector()}; },
+                  [&] {
+                      return Pool{std::make_unique<bpe::EncoderPool>(vocabulary), ByteVector()};
+                  },
                   {encode, encode}}
         .walk();
     walk_outcome("encode_batch_with_dropout", [&] {
@@ -318,18 +328,19 @@ void test_pretokenizer_and_nfc() {
     const std::string text = wordy_text(12, 300);
     std::string decomposed;
     for (int i = 0; i < 50; ++i) decomposed += "e\xcc\x81 o\xcc\x88\xcc\xa3 \xe1\x84\x80\xe1\x85\xa1 plain ";
-    Session<testing::Outcome>{"pretokenizer and NFC",
-                              [] { return testing::Outcome{{1, 2, 3}}; },
-                              {[&](testing::Outcome& out) {
-                                   ByteVector sizes;
-                                   pretokenizer::for_each_pretoken(kPattern, as_bytes(text), [&](Bytes pretoken) {
-                                       sizes.push_back(static_cast<uint8_t>(pretoken.size()));
-                                   });
-                                   out.bytes = std::move(sizes);
-                               },
-                               [&](testing::Outcome& out) {
-                                   CHECK(unicode::normalize_nfc(as_bytes(decomposed), out.bytes));
-                               }}}
+    Session<testing::Outcome>{
+        "pretokenizer and NFC",
+        [] {
+            return testing::Outcome{{1, 2, 3}};
+        },
+        {[&](testing::Outcome& out) {
+             ByteVector sizes;
+             pretokenizer::for_each_pretoken(kPattern, as_bytes(text), [&](Bytes pretoken) {
+                 sizes.push_back(static_cast<uint8_t>(pretoken.size()));
+             });
+             out.bytes = std::move(sizes);
+         },
+         [&](testing::Outcome& out) { CHECK(unicode::normalize_nfc(as_bytes(decomposed), out.bytes)); }}}
         .walk();
 }
 

@@ -50,12 +50,14 @@ void test_incremental_parser() {
         const auto add = [](size_t i, Bytes bytes) {
             return [i, bytes](Parsers& parsers) { parsers.all[i].append(bytes); };
         };
-        Session<Parsers> session{"IncrementalParser", [&] {
+        Session<Parsers> session{"IncrementalParser",
+                                 [&] {
                                      Parsers parsers;
                                      parsers.all.reserve(4);
                                      parsers.all.emplace_back(params);
                                      return parsers;
-                                 }, {}};
+                                 },
+                                 {}};
         auto& steps = session.steps;
         steps.push_back(add(0, as_bytes(text)));
         for (const char& byte : other.substr(0, 20)) {

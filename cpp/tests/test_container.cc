@@ -22,7 +22,8 @@ uint64_t load(Bytes bytes, size_t at, size_t size) {
 
 ByteVector some_text(size_t size) {
     ByteVector text(size);
-    for (size_t i = 0; i < size; ++i) text[i] = static_cast<uint8_t>("the cat sat on the mat, "[i % 24] + (i % 577 == 0));
+    for (size_t i = 0; i < size; ++i)
+        text[i] = static_cast<uint8_t>("the cat sat on the mat, "[i % 24] + (i % 577 == 0));
     return text;
 }
 
@@ -67,8 +68,11 @@ Parts parts_of(const ByteVector& content, const ByteVector& file) {
     Parts parts{ByteVector(file.begin(), file.begin() + kHeaderBytes), {}, 0, content.size()};
     size_t done = 0;
     for (size_t at = kHeaderBytes; file[at] != kEnd;) {
-        Parts::Block block{file[at], static_cast<uint32_t>(load(file, at + 1, 4)),
-                           static_cast<uint32_t>(load(file, at + 5, 4)), {}, {}};
+        Parts::Block block{file[at],
+                           static_cast<uint32_t>(load(file, at + 1, 4)),
+                           static_cast<uint32_t>(load(file, at + 5, 4)),
+                           {},
+                           {}};
         const auto payload = file.begin() + static_cast<ptrdiff_t>(at + kBlockHead);
         block.payload.assign(payload, payload + block.coded_size);
         const auto raw = content.begin() + static_cast<ptrdiff_t>(done);
@@ -163,7 +167,8 @@ void test_blocks_and_ends() {
     test_refused("block 0 is of an unknown kind", [](Parts& parts) { parts.blocks[0].tag = 3; });
     test_refused("block 1 is empty or too long", [](Parts& parts) { parts.blocks[1].raw_size = 0; });
     test_refused("block 1 is empty or too long", [](Parts& parts) { parts.blocks[1].raw_size = kMinBlockBytes + 1; });
-    test_refused("block 1 follows one that is not full", [](Parts& parts) { std::swap(parts.blocks[0], parts.blocks[2]); });
+    test_refused("block 1 follows one that is not full",
+                 [](Parts& parts) { std::swap(parts.blocks[0], parts.blocks[2]); });
     test_refused("block 2 is longer coded", [](Parts& parts) { parts.blocks[2].tag = kStored; });
     test_refused("block 0 is longer coded", [](Parts& parts) {  // as long as it is
         Parts::Block& block = parts.blocks[0];

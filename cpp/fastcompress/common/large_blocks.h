@@ -49,7 +49,9 @@ class LargeBlocks {
         return block;
     }
     // The number of bytes that a block from allocate() has; at least what was asked for.
-    static size_t capacity(void* block) { return malloc_usable_size(block); }
+    static size_t capacity(void* block) {
+        return malloc_usable_size(block);
+    }
     // Gives pages back from `num_bytes` on, if those are more than one page and the block is one to be used again;
     // otherwise returns false.
     static bool trim(void* block, size_t num_bytes) {

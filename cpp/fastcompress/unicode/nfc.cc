@@ -181,7 +181,7 @@ bool normalize_nfc(Bytes text, std::vector<uint8_t>& out) {
         if (std::ranges::equal(normal, bytes)) continue;
         changed = true;
         result.insert(result.end(), text.begin() + static_cast<std::ptrdiff_t>(copied),
-                   text.begin() + static_cast<std::ptrdiff_t>(stretch.begin));
+                      text.begin() + static_cast<std::ptrdiff_t>(stretch.begin));
         result.insert(result.end(), normal.begin(), normal.end());
         copied = stretch.end;
     }

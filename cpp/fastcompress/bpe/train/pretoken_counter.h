@@ -70,7 +70,7 @@ class PretokenCounter {
     std::vector<std::string> runs_;
     std::mutex runs_mutex_;  // of runs_ while threads count
     std::atomic<size_t> run_number_ = 0;
-    Status failed_;  // why the counter is of no more use, if it is not
+    Status failed_;           // why the counter is of no more use, if it is not
     uint64_t max_total_ = 0;  // all counts together are at most this: a text adds at most its bytes
 };
 

@@ -85,8 +85,8 @@ class Trainer {
     std::array<bool, 256> is_in_alphabet_{};                // by byte, kHuggingFace
     std::unordered_map<std::string, TokenId> symbol_with_;  // kHuggingFace: by spelling; kNoToken: a special token
     bool is_spent_ = false;
-    uint64_t num_bytes_ = 0;                                // of all pretokens, as often as they occur
-    std::vector<Merge> merges_;                             // of symbols, in the order made
+    uint64_t num_bytes_ = 0;     // of all pretokens, as often as they occur
+    std::vector<Merge> merges_;  // of symbols, in the order made
 };
 
 }  // namespace fastcompress::bpe

@@ -26,7 +26,7 @@ void test_text(Bytes text, const Params& params, size_t cut) {
     const auto size = reconstructed_bytes(tokens.kinds, tokens.values, tokens.lengths, text.size());
     expect(size.ok() && *size == text.size());
     std::vector<uint8_t> back(text.size());
-    reconstruct(tokens.kinds, tokens.values, tokens.lengths, back.data());
+    expect(reconstruct(tokens.kinds, tokens.values, tokens.lengths, back));
     expect(std::ranges::equal(back, text));
 
     IncrementalParser parser(params);
@@ -53,7 +53,7 @@ void test_ids(Bytes bytes, const Params& params, const LzpParams& lzp) {
         const auto size = reconstructed_bytes(tokens.kinds, tokens.values, tokens.lengths, kMostBytes);
         if (size.ok()) {
             std::vector<uint8_t> out(*size);
-            reconstruct(tokens.kinds, tokens.values, tokens.lengths, out.data());
+            expect(reconstruct(tokens.kinds, tokens.values, tokens.lengths, out));
         }
     }
     for (uint32_t& id : ids) id %= 300;

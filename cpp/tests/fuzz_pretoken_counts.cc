@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         },
         reader->pattern());
     while (const auto entry = reader->next()) writer.add(*entry);
-    if (reader->status()) return 0;
+    if (!reader->status().ok()) return 0;
     if (!writer.finish() || copy != blob) std::abort();
     return 0;
 }

@@ -304,9 +304,10 @@ class Vocabulary:
         if not isinstance(token, TEXT_TYPES):
             raise TypeError(f"token is {shown(token)}; it must be str or bytes")
         try:
-            return self._core.token_id(token if isinstance(token, str) else bytes(token))
+            text = token.encode() if isinstance(token, str) else bytes(token)
         except UnicodeEncodeError as error:
             raise SurrogateTokenError(*error.args) from None
+        return self._core.token_id(text)
 
     def ordinary_tokens(self) -> dict[bytes, int]:
         """Return the id of every token that is not special, in the order of ids: for a rank file, its ranks.

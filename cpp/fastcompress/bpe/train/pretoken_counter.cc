@@ -270,7 +270,7 @@ Status PretokenCounter::merge_runs_if_many() try {
         for (size_t i = 0; i < kMaxRuns; ++i) std::remove(runs_[i].c_str());
         runs_[kMaxRuns - 1] = std::move(merged);
         runs_.erase(runs_.begin(), runs_.begin() + kMaxRuns - 1);
-        std::ranges::rotate(runs_, runs_.begin() + 1);  // behind the others
+        std::rotate(runs_.begin(), runs_.begin() + 1, runs_.end());  // behind the others
     }
     return {};
 } catch (const std::bad_alloc&) {

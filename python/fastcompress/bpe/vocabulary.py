@@ -303,11 +303,13 @@ class Vocabulary:
         """
         if not isinstance(token, TEXT_TYPES):
             raise TypeError(f"token is {shown(token)}; it must be str or bytes")
+        if not isinstance(token, str):
+            return self._core.token_id(bytes(token))
         try:
-            text = token.encode() if isinstance(token, str) else bytes(token)
+            token.encode()
         except UnicodeEncodeError as error:
             raise SurrogateTokenError(*error.args) from None
-        return self._core.token_id(text)
+        return self._core.token_id(token)
 
     def ordinary_tokens(self) -> dict[bytes, int]:
         """Return the id of every token that is not special, in the order of ids: for a rank file, its ranks.

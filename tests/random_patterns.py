@@ -70,7 +70,7 @@ PROPERTIES = [
     ],
     *["Script=Greek", "sc=Latin", "gc=Lu", "digit", "alpha", "space", "xdigit", "decimal number"],
 ]
-POSIX = [
+POSIX_NAMES = [
     "alnum",
     "alpha",
     "ascii",
@@ -85,6 +85,9 @@ POSIX = [
     "upper",
     "word",
     "xdigit",
+]
+POSIX = [
+    *POSIX_NAMES,
     "^alpha",
     "^punct",
     "foo",

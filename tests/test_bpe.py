@@ -133,9 +133,9 @@ def test_threads_are_used_and_change_nothing(tok: BPE) -> None:
     texts = [TEXT * 20] * 9 + ["x", ""] * 5
     assert sum(map(len, texts)) > 4 << 16  # enough for several threads to be started
     assert tok.encode_batch(texts, 4) == [tok.encode(text) for text in texts]
-    with pytest.raises(ConfigError, match="num_threads=0"):
+    with pytest.raises(ConfigError, match="num_threads is 0; it must be 1 to 65535"):
         tok.encode_batch(texts, 0)
-    with pytest.raises(ConfigError, match="num_threads=-1"):
+    with pytest.raises(ConfigError, match="num_threads is -1; it must be 1 to 65535"):
         BPE.train(TEXT, vocab_size=300, num_threads=-1)
 
 
@@ -434,7 +434,7 @@ def test_a_small_file_cannot_ask_for_a_large_vocabulary(tmp_path: Path) -> None:
     path.write_bytes(b"YQ== 2097151\n")
     with pytest.raises(ConfigError, match="2097151"):
         BPE.from_tiktoken(path, pattern="gpt2")
-    with pytest.raises(ConfigError, match="'x'=-1 is out of range"):
+    with pytest.raises(ConfigError, match="'x' is -1; it must be 0 to 2097151"):
         BPE.from_tiktoken(path, pattern="gpt2", special_tokens={"x": -1})
 
 

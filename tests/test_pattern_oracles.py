@@ -20,25 +20,9 @@ from fastcompress.bpe.regex_syntax import widths
 from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.tokenizer_json import BEHAVIORS
 from tests import published_patterns
-from tests.random_patterns import Generator, random_text
+from tests.random_patterns import POSIX_NAMES, Generator, random_text
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
-POSIX = [
-    "alnum",
-    "alpha",
-    "ascii",
-    "blank",
-    "cntrl",
-    "digit",
-    "graph",
-    "lower",
-    "print",
-    "punct",
-    "space",
-    "upper",
-    "word",
-    "xdigit",
-]
 OURS = ("any", "graph", "word", "onig word", "onig word in brackets")  # names that patterns cannot give
 
 
@@ -244,7 +228,9 @@ def test_every_property_over_characters(name: str) -> None:
     assert CustomPattern.from_regex(pattern).pretokens(CHARACTERS.encode())[0] == fancy(pattern)(CHARACTERS)
 
 
-@pytest.mark.parametrize("pattern", [r"\w", r"[\w]", r"\W", r"\d", r"\s", ".", *(f"[[:{name}:]]" for name in POSIX)])
+@pytest.mark.parametrize(
+    "pattern", [r"\w", r"[\w]", r"\W", r"\d", r"\s", ".", *(f"[[:{name}:]]" for name in POSIX_NAMES)]
+)
 def test_every_class_over_characters(pattern: str) -> None:
     ours = ours_as_split(pattern, "Removed", True)
     assert "".join(pieces_of(ours, CHARACTERS)) == "".join(onig(pattern, "Removed", True)(CHARACTERS))

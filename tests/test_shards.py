@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcompress.codec import ByteCodec, CharCodec
-from fastcompress.data import shards
+from fastcompress.codec import ByteCodec, CharCodec, save_codec
+from fastcompress.data import shard_writer
 from fastcompress.data.shard_file import HEADER_BYTES, ShardFile
 from fastcompress.data.shards import TokenDataset, list_splits, write_shards, write_splits
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
@@ -238,7 +238,7 @@ def test_another_codec_is_refused(directory):
         TokenDataset.open(directory, "train", codec=other)
     with pytest.raises(MismatchError, match="holds splits of codec byte, not char-2"):
         write_shards(directory, "validation", [b"ab"], other)
-    shards.save_codec(other, directory / "codec.json")
+    save_codec(other, directory / "codec.json")
     with pytest.raises(MismatchError, match=r"00000\.shard: was not encoded by .*codec\.json"):
         TokenDataset.open(directory, "train")
 
@@ -390,7 +390,7 @@ def test_random_reads_do_not_grow_the_process(tmp_path):
 WRITER = """
 import sys, time
 from pathlib import Path
-from fastcompress.codec import ByteCodec
+from fastcompress.codec import ByteCodec, save_codec
 from fastcompress.data.shards import write_shards
 from fastcompress.errors import OutputError
 
@@ -477,7 +477,7 @@ def test_a_name_that_is_taken_at_the_last_moment_is_not_replaced(tmp_path):
         for path in (source, target):
             make(path)
         with pytest.raises(FileExistsError):
-            shards._move(source, target, [])
+            shard_writer._move(source, target, [])
         assert source.exists()
         assert target.exists()
         for path in (source, target):

@@ -89,10 +89,10 @@ def test_surrogates_and_other_alphabets() -> None:
     ("settings", "message"),
     [
         ({"tie_break": "first"}, "tie_break is 'first'; it must be"),
-        ({"min_frequency": 0}, "min_frequency=0"),
-        ({"max_token_length": 0}, "max_token_length=0"),
+        ({"min_frequency": 0}, "min_frequency is 0; it must be"),
+        ({"max_token_length": 0}, "max_token_length is 0; it must be"),
         ({"initial_alphabet": b""}, "tie_break='huggingface'"),
-        ({"max_memory_bytes": 0}, "max_memory_bytes=0"),
+        ({"max_memory_bytes": 0}, "max_memory_bytes is 0; it must be"),
         ({"vocab_size": 255}, "256 bytes and 0 special tokens take 256"),
         ({"vocab_size": 3, "tie_break": "huggingface", "initial_alphabet": b"abcd"}, "4 bytes of initial_alphabet"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, SupportsIndex, TypeAlias
@@ -10,6 +9,7 @@ from typing import NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_integer, as_num_threads, shown
 from fastcompress.errors import ConfigError, TokenRangeError
 from fastcompress.formats.rank_file import MAX_IDS
 
@@ -17,14 +17,6 @@ Text: TypeAlias = "str | bytes | bytearray | memoryview"
 Tokens: TypeAlias = "Sequence[SupportsIndex] | npt.ArrayLike"
 
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
-_MAX_SHOWN = 60
-
-
-def shown(value: object) -> str:
-    """Return a short description of a value for an error message: its type, and its repr if that is short."""
-    text = ascii(value) if isinstance(value, str | bytes | int | float) or value is None else ""
-    kind = type(value).__name__
-    return f"{text} ({kind})" if 0 < len(text) <= _MAX_SHOWN else f"of type {kind}"
 
 
 def refuse_text(text: object, name: str = "text") -> NoReturn:
@@ -62,35 +54,9 @@ def check_text_types(texts: Sequence[Text], name: str) -> None:
             raise TypeError(f"{name}[{position}] is of type {type(text).__name__}; expected str or bytes")
 
 
-def as_integer(value: SupportsIndex, name: str, least: int, most: int, *, or_none: str = "") -> int:
-    """Return an integer argument as an int.
-
-    Args:
-        value: Any integer type, such as NumPy's; bool is not one here.
-        name: The argument's name, for errors.
-        least: The smallest value.
-        most: The largest value.
-        or_none: What None would mean, for errors; empty if None is not allowed.
-
-    Raises:
-        TypeError: It is not an integer.
-        ConfigError: It is out of range.
-    """
-    remedy = f", or None for {or_none}" if or_none else ""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {shown(value)}; it must be an integer{remedy}")
-    number = operator.index(value)
-    if not least <= number <= most:
-        bound = f"at least {least}" if number < least and most > 1 << 60 else f"from {least} to {most}"
-        raise ConfigError(f"{name}={number} is out of range; it must be {bound}{remedy}")
-    return number
-
-
-def as_num_threads(num_threads: SupportsIndex | None) -> int | None:
-    """Return a number of threads as the core takes it. Raises TypeError or ConfigError as `as_integer` does."""
-    if num_threads is None:
-        return None
-    return as_integer(num_threads, "num_threads", 1, (1 << 16) - 1, or_none="one thread per core")
+def as_thread_limit(num_threads: SupportsIndex | None) -> int | None:
+    """Return a number of threads as the BPE core takes it, None for its own choice. Raises as `as_integer` does."""
+    return None if num_threads is None else as_num_threads(num_threads)
 
 
 def as_pattern(pattern: str) -> str:

@@ -8,9 +8,10 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from fastcompress._arguments import as_integer
 from fastcompress._core import bpe as _core
 from fastcompress._files import open_atomically
-from fastcompress.bpe.arguments import as_bytes, as_integer, as_num_threads, as_pattern, as_special_texts
+from fastcompress.bpe.arguments import as_bytes, as_pattern, as_special_texts, as_thread_limit
 from fastcompress.bpe.training_texts import Source, batches, texts_of
 from fastcompress.errors import FormatError, MismatchError
 from fastcompress.pretokenizer import utf8
@@ -105,7 +106,7 @@ class PretokenCounts:
             OutputError: There is no room for runs. The counts are incomplete then.
             TypeError: The source holds something else.
         """
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         cores = num_threads or os.cpu_count() or 1
         batch_bytes = min(_BATCH_BYTES * cores, _MAX_BATCH_BYTES)
         is_cut = self.pattern != "none"

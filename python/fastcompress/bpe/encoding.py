@@ -16,8 +16,8 @@ from fastcompress._core import bpe as _core
 from fastcompress.bpe.arguments import (
     TEXT_TYPES,
     Text,
-    as_num_threads,
     as_text_list,
+    as_thread_limit,
     check_text_types,
     refuse_text,
 )
@@ -30,7 +30,7 @@ def encode_to_list(
 ) -> list[int]:
     """Return the ids of a text in which some special tokens are allowed."""
     if num_threads is not None:
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
     if custom is None:
         try:
             return core.encode_to_list(text, allowed, num_threads)
@@ -47,7 +47,7 @@ def encode_to_array(
 ) -> npt.NDArray[np.uint32]:
     """Return the same as `encode_to_list`, as uint32[n]."""
     if num_threads is not None:
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
     try:
         if custom is None:
             return core.encode(text, allowed, num_threads)

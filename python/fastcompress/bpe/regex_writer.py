@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from types import MappingProxyType
 
 from fastcompress.bpe.regex_engine import engine
@@ -43,7 +44,7 @@ def to_onig(node: Node) -> str:
 _NOT_NEWLINE = Union((Range(10, 10),), negated=True)
 
 
-class _Writer:
+class _Writer(ABC):
     start, end = r"\A", r"\z"
 
     def expression(self, node: Node) -> str:
@@ -97,17 +98,17 @@ class _Writer:
         more = _folding_adds(of)
         return f"[{self.items(of)}{self.characters(more)}]" if more else self.items(of)
 
-    def code_point(self, code: int) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def code_point(self, code: int) -> str: ...
 
-    def characters(self, characters: frozenset[str]) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def characters(self, characters: frozenset[str]) -> str: ...
 
-    def property(self, name: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def property(self, name: str) -> str: ...
 
-    def operation(self, of: Operation) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def operation(self, of: Operation) -> str: ...
 
 
 class _Python(_Writer):

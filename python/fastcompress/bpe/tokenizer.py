@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_integer, shown
 from fastcompress.bpe.arguments import (
     TEXT_TYPES,
     Text,
@@ -15,12 +16,10 @@ from fastcompress.bpe.arguments import (
     as_dropout,
     as_id_array,
     as_id_arrays,
-    as_integer,
-    as_num_threads,
+    as_thread_limit,
     check_dtype,
     check_text_types,
     refuse_text,
-    shown,
 )
 from fastcompress.bpe.encoding import (
     checked_batch,
@@ -136,7 +135,7 @@ class BPE(Vocabulary):
         disallowed_special: Specials = "all",
     ) -> npt.NDArray[np.int64]:
         """Return the `count` of each text, int64[len(texts)]; arguments as for `encode_batch`."""
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         texts, allowed = checked_batch(self._special, texts, "count", allowed_special, disallowed_special)
         _, offsets = encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
         boundaries = offsets.astype(np.int64)
@@ -162,7 +161,7 @@ class BPE(Vocabulary):
             DataError: A text holds a disallowed special token.
             TypeError: An argument is of a wrong type; `texts` is one text, say.
         """
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         texts, allowed = checked_batch(self._special, texts, "encode", allowed_special, disallowed_special)
         return encode_batch_to_lists(self._core, self._custom, texts, allowed, num_threads)
 
@@ -178,7 +177,7 @@ class BPE(Vocabulary):
 
         Text i is ``tokens[offsets[i]:offsets[i + 1]]``.
         """
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         texts, allowed = checked_batch(self._special, texts, "encode_to_numpy", allowed_special, disallowed_special)
         return encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
 
@@ -237,7 +236,7 @@ class BPE(Vocabulary):
         """Encode several texts as `encode_with_dropout` does, text i with the seed ``(seed + i) % 2**64``."""
         dropout = as_dropout(dropout)
         seed = as_integer(seed, "seed", 0, (1 << 64) - 1)
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         one_text = "encode_with_dropout"
         texts, allowed = checked_batch(self._special, texts, one_text, allowed_special, disallowed_special)
         if dropout == 0:
@@ -307,13 +306,13 @@ class BPE(Vocabulary):
             UnknownTokenError: An id is not in the vocabulary; its sequence and position are named.
             TypeError: An argument is of a wrong type.
         """
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         _check_errors(errors)
         return self._core.decode_batch_to_str(as_id_arrays(batch), errors, num_threads)
 
     def decode_bytes_batch(self, batch: Iterable[Tokens], num_threads: int | None = None) -> list[bytes]:
         """Decode several sequences of ids to bytes; arguments and errors as for `decode_batch`."""
-        num_threads = as_num_threads(num_threads)
+        num_threads = as_thread_limit(num_threads)
         return self._core.decode_batch(as_id_arrays(batch), num_threads)
 
     def decode_stream(self, errors: str = "replace") -> StreamDecoder:

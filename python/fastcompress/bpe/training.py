@@ -6,15 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from fastcompress._arguments import as_integer, shown
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import (
-    as_integer,
-    as_num_threads,
-    as_pattern,
-    as_special_ids,
-    as_special_texts,
-    shown,
-)
+from fastcompress.bpe.arguments import as_pattern, as_special_ids, as_special_texts, as_thread_limit
 from fastcompress.bpe.counts import PretokenCounts, counts_of_pieces
 from fastcompress.bpe.custom_pattern import CustomPattern, resolve_pattern
 from fastcompress.bpe.rebuild import with_merges, with_pattern, with_special_ids
@@ -48,7 +42,7 @@ def train_vocabulary(
 ) -> _core.Tokenizer:
     """Train as `BPE.train` does; return the core's object."""
     vocab_size = as_integer(vocab_size, "vocab_size", 0, MAX_IDS)
-    num_threads = as_num_threads(num_threads)
+    num_threads = as_thread_limit(num_threads)
     if on_progress is not None and not callable(on_progress):
         raise TypeError(f"on_progress is {shown(on_progress)}; it must be callable, or None")
     if continue_from is not None:

@@ -10,17 +10,19 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from fastcompress._arguments import shown
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import TEXT_TYPES, Text, shown
+from fastcompress.bpe.arguments import TEXT_TYPES, Text
 from fastcompress.errors import DataError, TextNotFileWarning
 from fastcompress.pretokenizer import without_surrogates
 
 Source: TypeAlias = "Text | os.PathLike[str] | Iterable[Text | os.PathLike[str]]"
 Cutter: TypeAlias = "Callable[[Text], Iterator[Text]]"
+_Sized = TypeVar("_Sized", bound=Sized)
 
 _MAX_PATH_CHARACTERS = 1024
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
@@ -53,9 +55,9 @@ def texts_of(source: Source, part_bytes: int, *, is_cut: bool, special_tokens: S
             yield from cut(text) if cut is not None else [text]
 
 
-def batches(texts: Iterable[Text], batch_bytes: int) -> Iterator[list[Text]]:
-    """Yield lists of texts of about `batch_bytes` bytes each."""
-    batch: list[Text] = []
+def batches(texts: Iterable[_Sized], batch_bytes: int) -> Iterator[list[_Sized]]:
+    """Yield lists of texts of about `batch_bytes` bytes each (characters, for a str)."""
+    batch: list[_Sized] = []
     size = 0
     for text in texts:
         batch.append(text)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import shown
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.bpe.arguments import TEXT_TYPES, as_bytes, shown
+from fastcompress.bpe.arguments import TEXT_TYPES, as_bytes
 from fastcompress.bpe.counts import PretokenCounts
 from fastcompress.bpe.custom_pattern import CustomPattern
 from fastcompress.bpe.huggingface import check_metadata, document_of, vocabulary_of

@@ -134,7 +134,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
         try:
             return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
         except FastcompressError as error:
-            raise type(error)(str(error).replace("vocab_size=", "bpe-").replace("vocab_size ", "bpe-")) from error
+            raise type(error)(f"{spec}: {error}") from error
     return fixed_codec(spec, other_names=_LEARNED_CODECS)
 
 

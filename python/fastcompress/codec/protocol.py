@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.errors import DataError
+from fastcompress.errors import DataError, SurrogateError
 
 Text = str | bytes | bytearray | memoryview
 _UINT32_END = 1 << 32
@@ -47,8 +47,8 @@ class Codec(Protocol):
     def encode(self, data: Text) -> npt.NDArray[np.uint32]:
         """Encode `data`, a str as UTF-8, to ids, uint32[n]. Text that looks like a special token is ordinary text.
 
-        Raises DataError if the codec is not lossless and has no ids for `data`, or if a str holds a surrogate, which
-        UTF-8 does not have. Raises TypeError for anything that is neither str nor bytes.
+        Raises DataError if the codec is not lossless and has no ids for `data`, SurrogateError if a str holds a
+        surrogate, and TypeError for anything that is neither str nor bytes.
         """
         ...
 
@@ -110,10 +110,7 @@ def as_bytes(data: Text) -> bytes:
         try:
             return data.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise DataError(
-                f"the text has a surrogate, {data[error.start]!r}, at position {error.start}, which UTF-8 cannot "
-                "encode; remove it, or pass bytes"
-            ) from None
+            raise SurrogateError(*error.args) from None
     try:
         view = memoryview(data)
     except TypeError:

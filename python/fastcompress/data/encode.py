@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from fastcompress.bpe.training_texts import batches
 from fastcompress.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def encode_documents(
     pending: deque[tuple[list[bytes], Future[list[npt.NDArray[np.uint32]]]]] = deque()
     with ThreadPoolExecutor(num_threads) as pool:
         try:
-            for batch in _batches(documents):
+            for batch in batches(documents, _BATCH_BYTES):
                 pending.append((batch, pool.submit(encode_batch, batch)))
                 if len(pending) > 2 * num_threads:
                     done, future = pending.popleft()
@@ -59,16 +60,3 @@ def encode_documents(
         finally:
             for _, future in pending:
                 future.cancel()
-
-
-def _batches(documents: Iterable[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document)
-        if size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.bpe import BPE
+from fastcompress.bpe.training_texts import batches
 from fastcompress.compat.tiktoken.long_unstable import LongCompletions
 from fastcompress.pretokenizer import PATTERNS
 
@@ -69,7 +70,7 @@ def completions(
     if len(unstable) > _MANY_BYTES and tokenizer.pattern in PATTERNS:
         found.update(dict.fromkeys(map(LongCompletions(tokenizer, unstable, ranks).of_tail, tails)))
     else:
-        for chunk in _chunks(unstable + tail for tail in tails):
+        for chunk in batches((unstable + tail for tail in tails), _CHUNK_BYTES):
             found.update(dict.fromkeys(_encoded_until(tokenizer, chunk, len(unstable))))
     # A character of white space may be cut from the one before when another follows, as in \s+(?!\S).
     last = unstable.decode("utf-8")[-1:]
@@ -100,20 +101,6 @@ def _is_utf8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _chunks(texts: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """The texts, about a megabyte at a time."""
-    chunk: list[bytes] = []
-    num_bytes = 0
-    for text in texts:
-        chunk.append(text)
-        num_bytes += len(text)
-        if num_bytes >= _CHUNK_BYTES:
-            yield chunk
-            chunk, num_bytes = [], 0
-    if chunk:
-        yield chunk
 
 
 def _encoded_until(tokenizer: BPE, texts: list[bytes], num_bytes: int) -> Iterator[tuple[int, ...]]:

@@ -56,7 +56,8 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_that_outlives_its_parent_holds_nothing(tmp_path: Path) -> None:
     """As a DataLoader's worker does when its parent is killed."""
-    then = "import os\n    pid = os.fork()\n    if pid == 0: time.sleep(60)\n    print(pid, flush=True); time.sleep(60)"
+    # The child says itself that it runs: until then it has had no chance to close its copy of the lock's file.
+    then = "import os\n    if os.fork() == 0: print(os.getpid(), flush=True)\n    time.sleep(60)"
     process = holder(tmp_path, then)
     assert process.stdout is not None
     child = int(process.stdout.readline())

@@ -45,7 +45,7 @@ def as_integer(value: SupportsIndex, name: str, least: int, most: int, *, or_non
         raise TypeError(f"{name} is {shown(value)}; it must be an integer{remedy}")
     number = operator.index(value)
     if not least <= number <= most:
-        bound = f"at least {least}" if most >= 1 << 60 else f"{least} to {most}"
+        bound = f"at least {least}" if number < least and most >= 1 << 60 else f"{least} to {most}"
         raise ConfigError(f"{name} is {number}; it must be {bound}{remedy}")
     return number
 

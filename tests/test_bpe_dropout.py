@@ -181,5 +181,5 @@ def test_dropout_out_of_range(dropout: float, tok: BPE) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_seed_out_of_range(seed: int, tok: BPE) -> None:
-    with pytest.raises(ConfigError, match="seed is .*; it must be"):
+    with pytest.raises(ConfigError, match=r"seed is .*; it must be"):
         tok.encode_batch_with_dropout(["x"], 0.1, seed=seed)

@@ -5,7 +5,8 @@ behind, only that file, which the next writer takes over. Readers need no lock, 
 renamed into place whole.
 
 - A child made by fork() shares the lock's file with its parent. It closes the file before anything else: a worker that
-  outlives a killed parent must not keep the folder locked (but for the moment until it first runs). Programs started by exec never get it (O_CLOEXEC).
+  outlives a killed parent must not keep the folder locked (but for the moment until it first runs). Programs started
+  by exec never get it (O_CLOEXEC).
 - The holder removes `.lock` when it is done. A process that opened the old file meanwhile could lock a file that
   nobody else sees, so a lock counts only if its file is still the one at the path.
 - Over NFS, Linux turns flock() into a lock of the whole process. The set of lock files that this process holds

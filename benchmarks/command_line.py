@@ -17,7 +17,8 @@ from engines import ENGINES, OPENAI
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 CACHE = ROOT / ".cache" / "benchmarks"
-PLACES = ("own", "peers", "machine", "out", "cache", "vocabulary_folder", "fresh")  # not part of a recorded command
+# Options that a recorded command leaves out, because they say where things are, not what was measured.
+PLACES = ("own", "peers", "machine", "results", "out", "cache", "vocabulary_folder", "fresh")
 
 
 def names(known: tuple[str, ...] | None) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -46,31 +47,66 @@ def default_corpora(published: str) -> Callable[[], str]:
 def every_suite() -> list[Any]:
     """Return the options of every suite."""
     return [
-        click.option("--rounds", default=5, help="Measurements of each figure, of which the median counts."),
+        *measuring(),
         click.option(
             "--neighbour", is_flag=True, help="Measure beside a process that streams through 64 MB on another core."
         ),
-        click.option("--machine", default=f"cpu-{os.cpu_count()}-cores", help="The folder in results."),
+        click.option("--name", help="Name of the results, if not that of the suite: encode-lists, encode-2-threads."),
         click.option(
             "--out",
             type=click.Path(path_type=Path),
-            help="The results file; default: results/<machine>/<date>-<suite>[-neighbour].json.",
+            help="Results file.  [default: RESULTS/MACHINE/<date>-<name>[-neighbour].json]",
         ),
-        click.option("--cache", type=click.Path(path_type=Path), default=CACHE, help="For what is made once."),
-        click.option("--quick", is_flag=True, help="See whether it runs: little text, one round, few engines."),
     ]
 
 
-def corpora(published: str, megabytes: float) -> list[Any]:
-    """Return the options that choose texts."""
+def measuring() -> list[Any]:
+    """Return the options of every suite and of `publish`."""
+    return [
+        click.option("--rounds", default=5, help="Measurements of each figure; their median counts."),
+        click.option("--machine", default=f"cpu-{os.cpu_count()}-cores", help="Name of this machine's results folder."),
+        click.option(
+            "--results",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=RESULTS,
+            show_default="benchmarks/results",
+            help="Folder that holds a folder of results per machine.",
+        ),
+        click.option(
+            "--cache",
+            type=click.Path(path_type=Path),
+            default=CACHE,
+            show_default=".cache/benchmarks",
+            help="Folder for what is made once: texts, reference ids, the LZ77 program.",
+        ),
+        click.option("--quick", is_flag=True, help="Only try whether it runs: little text, one round, few engines."),
+    ]
+
+
+def corpora(published: str | None, megabytes: float | None) -> list[Any]:
+    """Return the options that choose texts.
+
+    Args:
+        published: The default corpora if $FASTCOMPRESS_DATA is set; None for no default.
+        megabytes: The default size of each; None for no default.
+    """
+    standing_in = "; without $FASTCOMPRESS_DATA python-docs,python-source"
     return [
         click.option(
             "--corpora",
-            default=default_corpora(published),
+            default="" if published is None else default_corpora(published),
+            show_default=published + standing_in if published else "those of the suite",
             callback=names(None),
-            help="english, code, multilingual, english-long (of $FASTCOMPRESS_DATA), python-docs, files, folders.",
+            help="Texts: english, code, multilingual, english-long (from $FASTCOMPRESS_DATA), python-docs, "
+            "python-source, or paths of files and folders.",
         ),
-        click.option("--megabytes", default=megabytes, help="How much of each corpus."),
+        click.option(
+            "--megabytes",
+            type=float,
+            default=megabytes,
+            show_default="those of the suite" if megabytes is None else True,
+            help="Megabytes of each corpus.",
+        ),
     ]
 
 
@@ -80,33 +116,63 @@ def threads(default: str) -> Any:
         "--threads",
         default=default,
         callback=names(None),
-        help="How many; one is timed in CPU time, more in wall time.",
+        help="Numbers of threads. One is timed in CPU time, several in wall time.",
     )
 
 
-def tokenizers(known: Iterable[str], published: str, megabytes: float) -> list[Any]:
-    """Return the options of the tokenizer suites, whose engines are `known`."""
+def interpreters() -> list[Any]:
+    """Return the options of suites that start a process per engine."""
     return [
-        click.option("--engines", default=",".join(known), callback=names(tuple(known)), help="Which, in this order."),
-        *corpora(published, megabytes),
-        *every_suite(),
-        click.option("--peers", default=default_peers, help="Python of the peers' environment (peers.txt)."),
-        click.option("--own", default=sys.executable, help="Python that has fastcompress."),
-        click.option("--fresh", is_flag=True, help="Drop what the file holds; without it missing rounds are added."),
+        click.option(
+            "--peers",
+            default=default_peers,
+            show_default="$FASTCOMPRESS_PEERS, or peers/bin/python",
+            help="Python of the environment that has the other libraries (peers.txt).",
+        ),
+        click.option(
+            "--own", default=sys.executable, show_default="the Python that runs this", help="Python with fastcompress."
+        ),
+        click.option(
+            "--fresh", is_flag=True, help="Drop the results of an existing file; otherwise missing rounds are added."
+        ),
     ]
 
 
-def encoding(published: str, vocabularies: str, megabytes: float) -> list[Any]:
+def vocabulary_folder() -> Any:
+    """Return the option that says where rank files are."""
+    return click.option(
+        "--vocabulary-folder",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Folder of r50k_base.tiktoken, cl100k_base.tiktoken and o200k_base.tiktoken, packed as .xz or not.  "
+        "[default: $FASTCOMPRESS_DATA/vocabs]",
+    )
+
+
+def tokenizers(known: Iterable[str], published: str | None, megabytes: float) -> list[Any]:
+    """Return the options of the tokenizer suites, whose engines are `known`."""
+    return [
+        click.option(
+            "--engines", default=",".join(known), callback=names(tuple(known)), help="Libraries, in the order of runs."
+        ),
+        *corpora(published, megabytes),
+        *every_suite(),
+        *interpreters(),
+    ]
+
+
+def encoding(published: str | None, vocabularies: str, megabytes: float) -> list[Any]:
     """Return the options of the tokenizer suites that encode or decode."""
     return [
         *tokenizers(ENGINES, published, megabytes),
-        click.option("--vocabularies", "names_", default=vocabularies, callback=names(OPENAI), help="Which."),
         click.option(
-            "--vocabulary-folder",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
-            help="Where r50k_base.tiktoken and so on are, .xz or not; default: vocabs in $FASTCOMPRESS_DATA.",
+            "--vocabularies",
+            "names_",
+            default=vocabularies,
+            callback=names(OPENAI),
+            help=f"Vocabularies: {', '.join(OPENAI)}.",
         ),
-        click.option("--slow-megabytes", default=1.0, help="How much of each corpus for engines under 30 MB/s."),
+        vocabulary_folder(),
+        click.option("--slow-megabytes", default=1.0, help="Megabytes of each corpus for engines under 30 MB/s."),
     ]
 
 
@@ -133,5 +199,6 @@ def recorded_command() -> str:
 def results_path(suite: str, given: dict[str, Any], today: str) -> Path:
     """Return where the results of a suite go."""
     condition = "-neighbour" if given["neighbour"] else ""
-    path: Path = given["out"] or RESULTS / given["machine"] / f"{today}-{suite}{condition}.json"
+    name = given["name"] or suite
+    path: Path = given["out"] or given["results"] / given["machine"] / f"{today}-{name}{condition}.json"
     return path

@@ -11,18 +11,33 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import command_line
 import fastcompress
 import neighbour
+import publish
 import results_file
 import single
 import suites
 import table
 import texts
 import vocabularies
-from command_line import RESULTS, ROOT, corpora, encoding, every_suite, names, threads, tokenizers, with_options
-from engines import FORMS, OUTPUTS, TRAINERS
+from command_line import (
+    RESULTS,
+    ROOT,
+    corpora,
+    encoding,
+    every_suite,
+    interpreters,
+    measuring,
+    names,
+    threads,
+    tokenizers,
+    vocabulary_folder,
+    with_options,
+)
+from engines import ENGINES, FORMS, OUTPUTS, TRAINERS
 from fastcompress.errors import DataError
 from processes import Interpreters, touch_memory
 from results_file import Results
@@ -57,8 +72,11 @@ def measure(suite: str, given: dict[str, Any]) -> None:
         suites.check(options, store)
     if not given["quick"]:
         touch_memory()
-    with neighbour.running(given["neighbour"]):
-        suites.measure(suite, options, store)
+    try:
+        with neighbour.running(given["neighbour"]):
+            suites.measure(suite, options, store)
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
     if suite == "train":
         suites.check_merges(store)
     store.save()
@@ -109,49 +127,53 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
 @main.command()
 @with_options(encoding("english,code,multilingual", "gpt2,cl100k,o200k", 16.0))
 @threads(f"1,{os.cpu_count()}")
-@click.option("--forms", default=",".join(FORMS), callback=names(FORMS), help="5 kB documents, the whole as a string.")
-@click.option("--outputs", default="numpy", callback=names(OUTPUTS), help="numpy, list.")
+@click.option("--forms", default=",".join(FORMS), callback=names(FORMS), help="Inputs: documents of 5 kB in a batch, or each half of a corpus whole, as one string.")
+@click.option("--outputs", default="numpy", callback=names(OUTPUTS), help="What ids are returned in: numpy (arrays), list.")
 def encode(**given: Any) -> None:
-    """Encoding in MB/s: cold (first half of a corpus), unseen (second half), warm (both again)."""
+    """Encode text, in MB/s.
+
+    Each round starts a fresh process, which encodes the first half of a corpus (cold), the second half (unseen), and
+    both again (warm).
+    """
     measure("encode", given)
 
 
 @main.command()
-@with_options(encoding("", "cl100k", 0.0))
-@click.option("--cases", default=",".join(WORST_CASES), callback=names(tuple(WORST_CASES)), help="Which.")
-@click.option("--worst-bytes", default=1_000_000, help="How long each string is.")
+@with_options(encoding(None, "cl100k", 0.0))
+@click.option("--cases", default=",".join(WORST_CASES), callback=names(tuple(WORST_CASES)), help="Strings to encode.")
+@click.option("--worst-bytes", default=1_000_000, help="Length of each string in bytes.")
 def worst(**given: Any) -> None:
-    """Strings that made tokenizers quadratic, the first call of a process, in MB/s."""
+    """Encode strings on which some tokenizers take quadratic time: the first call of a process, in MB/s."""
     measure("worst", given)
 
 
 @main.command()
 @with_options(encoding("english", "cl100k", 1.0))
 def small(**given: Any) -> None:
-    """Calls per second for single strings of 10, 100 and 1,000 characters."""
+    """Encode single strings of 10, 100 and 1,000 characters, in calls per second."""
     measure("small", given)
 
 
 @main.command()
 @with_options(encoding("english", "gpt2,cl100k,o200k", 4.0))
 def load(**given: Any) -> None:
-    """Import, load and first call in milliseconds, memory in MB."""
+    """Import, load a vocabulary, make a first call: milliseconds, and memory in MB."""
     measure("load", given)
 
 
 @main.command()
 @with_options(encoding("english,code,multilingual", "cl100k", 4.0))
 def decode(**given: Any) -> None:
-    """Decoding 5 kB documents, one call each, in MB/s."""
+    """Decode documents of 5 kB, one call each, in MB/s."""
     measure("decode", given)
 
 
 @main.command()
 @with_options(tokenizers(TRAINERS, "english-long", 24.0))
 @threads(f"1,{os.cpu_count()}")
-@click.option("--vocab-size", default=32_000, help="Tokens to learn, the 256 bytes among them.")
+@click.option("--vocab-size", default=32_000, help="Number of tokens to learn, the 256 bytes included.")
 def train(**given: Any) -> None:
-    """Training on the documents of a corpus: seconds of CPU and wall time, megabytes above those of the text."""
+    """Train a BPE vocabulary on a corpus: seconds of CPU and wall time, and peak memory above the text's in MB."""
     measure("train", given)
 
 
@@ -174,8 +196,8 @@ def measure_single(suite: str, given: dict[str, Any], quick_megabytes: float = 0
     path = command_line.results_path(suite, given, today)
     try:
         fields = importlib.import_module(suite).measure(settings)
-    except (ModuleNotFoundError, FileNotFoundError, DataError) as error:
-        raise click.ClickException(f"{error}; the suite's needs are in benchmarks/compression_peers.txt") from error
+    except (ModuleNotFoundError, OSError, DataError, subprocess.CalledProcessError) as error:
+        raise click.ClickException(f"{error}; benchmarks/compression_peers.txt lists what the suite needs") from error
     head = {
         "suite": suite,
         "date": today,
@@ -192,75 +214,86 @@ def measure_single(suite: str, given: dict[str, Any], quick_megabytes: float = 0
 @main.command()
 @with_options([*corpora("english,code,multilingual", 10.0), *every_suite()])
 def lz77(**given: Any) -> None:
-    """LZ77 beside libdeflate (built from lz77.cc): parse, append, streams, legal tokens, reconstruct."""
+    """Parse with LZ77 beside libdeflate; append, streams, legal tokens, reconstruct (a C++ program, lz77.cc)."""
     measure_single("lz77", given)
 
 
 @main.command()
 @with_options(every_suite())
 def arithmetic(**given: Any) -> None:
-    """The range coder beside constriction: one table, a row for each symbol, a call for each symbol."""
+    """Code symbols beside constriction: one table for all, a table per symbol, a call per symbol."""
     measure_single("arithmetic", given)
 
 
 @main.command()
 @with_options([*every_suite(), threads("2")])
-@click.option("--megabytes", default=100.0, help="How much text to train on.")
+@click.option("--megabytes", default=100.0, help="Megabytes of text to train on.")
 def codebook(**given: Any) -> None:
-    """Equal-info codebooks: bytes per token on held-out text, training, encoding, decoding."""
+    """Train equal-info codebooks: bytes per token on held-out text; seconds to train, MB/s to encode and decode."""
     measure_single("codebook", given, quick_megabytes=1.0)
 
 
 @main.command()
 @with_options([*every_suite(), threads("1")])
 def compressors(**given: Any) -> None:
-    """Compressed files beside zlib, libdeflate, zstd, brotli, xz and bz2: sizes, MB/s each way."""
+    """Compress files beside zlib, libdeflate, zstd, brotli, xz and bz2: sizes, and MB/s each way."""
     measure_single("compressors", given)
 
 
 # ------------------------------------------------------------------ everything, and the tables
 
-PUBLISHED = (
-    ("encode",),
-    ("encode", "--outputs", "list", "--forms", "documents", "--vocabularies", "cl100k"),
-    ("encode", "--threads", "1", "--forms", "documents", "--neighbour"),
-    ("worst",),
-    ("small",),
-    ("load",),
-    ("decode",),
-    ("train",),
-    ("lz77",),
-    ("lz77", "--neighbour"),
-    ("arithmetic",),
-    ("codebook",),
-    ("compressors",),
+@main.command("publish")
+@click.argument("names", metavar="[RESULTS]...", nargs=-1, type=click.Choice(list(map(str, publish.PUBLISHED))))
+@with_options(
+    [
+        *measuring(),
+        click.option(
+            "--engines",
+            default=",".join(dict.fromkeys([*ENGINES, *TRAINERS])),
+            callback=names((*ENGINES, *TRAINERS)),
+            help="Tokenizer libraries. Each suite measures those of them that it knows.",
+        ),
+        *corpora(None, None),
+        *interpreters(),
+        vocabulary_folder(),
+    ]
 )
+@click.pass_context
+def publish_command(context: click.Context, names: tuple[str, ...], **given: Any) -> None:
+    """Measure all RESULTS that the tables and the picture are made from, or those named, each into a file of its own.
 
-
-@main.command(context_settings={"ignore_unknown_options": True})
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
-def publish(options: tuple[str, ...]) -> None:
-    """Measure all that is published, in an hour or so. OPTIONS (--machine, --rounds, --cache, --quick) go to each."""
-    for arguments in PUBLISHED:
-        main.main([*arguments, *options], standalone_mode=False)
+    Takes hours with every engine. A suite that fails does not stop the others. A second run on the same day adds the
+    rounds that are missing, so name RESULTS to do it in parts. Then run `tables` and docs/make_picture.py.
+    """
+    typed = {name: given[name] for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    failed = []
+    for measurement in publish.chosen(names):
+        words = publish.arguments(measurement, main.commands[measurement.suite], typed)
+        click.echo(f"--- {measurement}", err=True)
+        try:
+            main.main(words, prog_name="run.py", standalone_mode=False)
+        except click.ClickException as error:
+            failed.append(f"{measurement}: {error.format_message()}")
+    if failed:
+        raise click.ClickException("; ".join(failed))
 
 
 @main.command("table")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--every-engine", is_flag=True, help="Each engine's figures, too.")
+@click.option("--every-engine", is_flag=True, help="Add each engine's figures.")
 def table_command(files: tuple[Path, ...], every_engine: bool) -> None:
-    """Render results of one suite as Markdown; several files are several conditions, of which the worst counts."""
+    """Render results files of one suite as Markdown. Several files are several conditions; the worst one counts."""
     click.echo(table.render(list(files), every_engine=every_engine))
 
 
 @main.command()
-@click.option("--check", is_flag=True, help="Change nothing; fail if a page is not what the results make.")
+@click.option("--check", is_flag=True, help="Change nothing; fail if a page differs from what the results give.")
 def tables(check: bool) -> None:
-    """Write the tables of README.md and benchmarks/README.md anew from the newest results."""
+    """Rewrite the tables of README.md and benchmarks/README.md from the newest results."""
     for page in (ROOT / "README.md", ROOT / "benchmarks" / "README.md"):
         made = table.update(page, RESULTS)
         if check and made != page.read_text(encoding="utf-8"):
-            raise click.ClickException(f"{page.name} is not what the results make; run it without --check")
+            raise click.ClickException(f"{page.name} differs from what the results give; run `tables` without --check")
         page.write_text(made, encoding="utf-8")
 
 

@@ -67,6 +67,11 @@ def conditions(headers: Sequence[dict[str, Any]], lines: Sequence[str]) -> str:
     return f"Each ratio is the worst of these conditions, followed by each of them:\n\n{listed}"
 
 
+def lettered(tables: Sequence[str]) -> list[str]:
+    """Return tables, one per condition, each under the letter of its condition if there are several."""
+    return list(tables) if len(tables) == 1 else [f"**{LETTERS[i]}**: {table}" for i, table in enumerate(tables)]
+
+
 def machine(header: dict[str, Any]) -> str:
     """Return date, processor, Python and commit of a results file."""
     its = header["machine"]

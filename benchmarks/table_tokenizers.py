@@ -7,7 +7,7 @@ from typing import Any
 
 from engines import ENGINES, TRAINERS
 from results_file import Results
-from table_text import conditions, machine, markdown, peers, plural, ratio, short
+from table_text import conditions, lettered, machine, markdown, peers, plural, ratio, short
 
 OURS = "fastcompress"
 UNITS = {"encode": "MB/s", "worst": "MB/s", "decode": "MB/s", "small": "calls a second"}
@@ -25,10 +25,10 @@ def render(stores: list[Results], *, every_engine: bool) -> str:
     suite = stores[0].header["suite"]
     parts = [conditions([store.header for store in stores], [about(store) for store in stores])]
     if suite == "train":
-        parts += [train_table(store) for store in stores]
+        parts += lettered([train_table(store) for store in stores])
         parts += train_leads(stores)
     elif suite == "load":
-        parts += [load_table(store) for store in stores]
+        parts += lettered([load_table(store) for store in stores])
     elif len(stores) > 1 or suite == "encode":
         parts.append(ratio_tables(stores))
         parts += [side_by_side(store) for store in stores if every_engine]
@@ -117,13 +117,15 @@ def ratio_tables(stores: list[Results]) -> str:
     parts = []
     all_cells = list(dict.fromkeys(cell for store in stores for cell in cells_of(store)))
     names = list(dict.fromkeys(name for store in stores for name in names_of(store)))
+    way = "From" if stores[0].header["suite"] == "decode" else "To"
     for output, threads in dict.fromkeys(cell[3:] for cell in all_cells):
         rows, ratios = [], []
         for row in dict.fromkeys(cell[:3] for cell in all_cells if cell[3:] == (output, threads)):
             found = [[lead(store, (*row, output, threads), name) for store in stores] for name in names]
             rows.append([*row, *map(ratio, found)])
             ratios += [min(filter(None, each))[0] for each in found if any(each)]
-        caption = f"To {output}, {plural(threads)}: times as fast as the fastest exact peer (MB/s of fastcompress)."
+        unit = UNITS[stores[0].header["suite"]]
+        caption = f"{way} {output}, {plural(threads)}: times as fast as the fastest exact peer (fastcompress, {unit})."
         table = markdown(["vocabulary", "text", "as", *names], rows)
         parts += [caption, table, *([summary(ratios)] if ratios else [])]
     return "\n\n".join(parts)

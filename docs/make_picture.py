@@ -1,7 +1,7 @@
 """Draw docs/speed.svg from the newest benchmark results: `python docs/make_picture.py [FILE]`.
 
-The bars are the engines' rates of encoding unseen English with cl100k on one thread. Of the conditions measured
-(machines, with and without a neighbour), the picture takes the one in which fastcompress is least far ahead.
+The bars are the rates at which tokenizers encode unseen English with cl100k on one thread. If several conditions were
+measured (machines, with and without a neighbour), the picture shows the one in which fastcompress is least far ahead.
 """
 
 from __future__ import annotations
@@ -18,59 +18,78 @@ import table  # noqa: E402
 from results_file import Results  # noqa: E402
 
 ENGINES = ("fastcompress", "fastokens", "gigatoken", "tiktoken", "tokenizers")
+SUITES = {"numpy": "encode", "list": "encode-lists"}  # results by output, the better one first
 CELL = ("cl100k", "english", "documents")
 PASS = "unseen"
-WIDTH, LEFT, RIGHT, ROW, TOP = 720, 148, 96, 34, 58
+WIDTH, LEFT, RIGHT, ROW, TOP = 560, 150, 70, 36, 62
+Rates = dict[str, tuple[float, str]]
 
 
-def rates(store: Results) -> dict[str, float]:
-    """Return the rate of each engine in MB/s: to arrays, or to lists for an engine that makes lists only."""
-    found = {}
+def conditions(results: Path) -> list[tuple[dict[str, Any], Rates]]:
+    """Return the header and the rates of each condition: a machine, with or without a neighbour."""
+    found: dict[tuple[str, bool], dict[str, Results]] = {}
+    for output, suite in SUITES.items():
+        for path in table.newest(results, suite):
+            store = Results.open(path)
+            found.setdefault((path.parent.name, bool(store.header.get("neighbour"))), {})[output] = store
+    measured = [(next(iter(stores.values())).header, rates(stores)) for stores in found.values()]
+    return [(header, its) for header, its in measured if "fastcompress" in its and len(its) > 1]
+
+
+def rates(stores: dict[str, Results]) -> Rates:
+    """Return each engine's MB/s and output: arrays, or lists from an engine that returns no arrays. Exact ids only."""
+    found: Rates = {}
     for engine in ENGINES:
-        for output in ("numpy", "list"):
-            rate = store.median((engine, *CELL, output, 1), PASS, "cpu")
-            if rate and engine not in found:
-                found[engine] = rate
+        for output, store in stores.items():
+            key = (engine, *CELL, output, 1)
+            rate = store.median(key, PASS, "cpu")
+            if rate and store.is_exact(key) and engine not in found:
+                found[engine] = rate, output
     return found
 
 
-def lead(found: dict[str, float]) -> float:
+def lead(found: Rates) -> float:
     """Return how many times as fast as the fastest other engine fastcompress is."""
-    return found["fastcompress"] / max(rate for name, rate in found.items() if name != "fastcompress")
+    return found["fastcompress"][0] / max(rate for name, (rate, _) in found.items() if name != "fastcompress")
 
 
-def least_ahead(results: Path) -> tuple[dict[str, Any], dict[str, float]]:
+def least_ahead(results: Path) -> tuple[dict[str, Any], Rates]:
     """Return the header and the rates of the condition in which fastcompress is least far ahead."""
-    stores = [Results.open(path) for path in table.newest(results, "encode")]
-    measured = [(store.header, found) for store in stores if len(found := rates(store)) > 1]
-    return min(measured, key=lambda one: lead(one[1]))
+    return min(conditions(results), key=lambda one: lead(one[1]))
 
 
-def draw(header: dict[str, Any], found: dict[str, float]) -> str:
+def draw(header: dict[str, Any], found: Rates) -> str:
     """Return the picture: a bar for each engine, the fastest first, readable on light and on dark pages."""
     machine = header["machine"]
+    title = "English text to cl100k ids, one thread, in MB/s"
     beside = ", beside a busy neighbour" if header.get("neighbour") else ""
-    title = "English text to cl100k ids, one thread, MB/s (more is better)"
-    note = f"{PASS} text; {machine['cpu']}, {machine['cores']} cores{beside}; {header['date']}"
-    height = TOP + ROW * len(found) + 34
+    listing = [engine for engine, (_, output) in found.items() if output == "list"]
+    notes = [
+        f"Longer is faster. {PASS.capitalize()} text, ids in "
+        + (f"arrays ({', '.join(listing)}: lists)." if listing else "arrays."),
+        f"{machine['cpu']}, {machine['cores']} cores{beside}; {header['date']}",
+    ]
+    height = TOP + ROW * len(found) + 56
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="15">',
+        'font-family="system-ui, sans-serif" font-size="17" fill="#1f2328">',
         f"<title>{html.escape(title)}</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
-        f'<text x="20" y="32" font-weight="600" fill="#1f2328">{html.escape(title)}</text>',
+        f'<text x="20" y="36" font-weight="600">{html.escape(title)}</text>',
     ]
-    scale = (WIDTH - LEFT - RIGHT) / max(found.values())
-    for i, (engine, rate) in enumerate(sorted(found.items(), key=lambda item: -item[1])):
+    scale = (WIDTH - LEFT - RIGHT) / max(rate for rate, _ in found.values())
+    for i, (engine, (rate, _)) in enumerate(sorted(found.items(), key=lambda item: -item[1][0])):
         y, is_ours = TOP + ROW * i, engine == "fastcompress"
         weight, colour = ("600", "#0969da") if is_ours else ("400", "#afb8c1")
         width = max(2.0, rate * scale)
         lines += [
-            f'<text x="20" y="{y + 17}" font-weight="{weight}" fill="#1f2328">{engine}</text>',
-            f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="24" rx="3" fill="{colour}"/>',
-            f'<text x="{LEFT + width + 8:.1f}" y="{y + 17}" font-weight="{weight}" fill="#1f2328">{rate:.3g}</text>',
+            f'<text x="20" y="{y + 19}" font-weight="{weight}">{engine}</text>',
+            f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="26" rx="3" fill="{colour}"/>',
+            f'<text x="{LEFT + width + 8:.1f}" y="{y + 19}" font-weight="{weight}">{rate:.3g}</text>',
         ]
-    lines.append(f'<text x="20" y="{height - 14}" font-size="12" fill="#59636e">{html.escape(note)}</text>')
+    for i, note in enumerate(notes):
+        y = height - 38 + 20 * i
+        lines.append(f'<text x="20" y="{y}" font-size="14" fill="#59636e">{html.escape(note)}</text>')
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 

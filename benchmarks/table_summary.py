@@ -8,7 +8,7 @@ import table_compression
 import table_tokenizers
 from table_text import is_ours, markdown
 
-TEXTS = {"english": "English text", "code": "code", "multilingual": "text in many languages"}
+TEXTS = {"english": "English", "code": "code", "multilingual": "many languages"}
 
 
 def summary(suites: dict[str, list[Any]]) -> str:
@@ -24,9 +24,9 @@ def summary(suites: dict[str, list[Any]]) -> str:
         *(arithmetic_row(suites["arithmetic"], way) for way in ("encode", "decode")),
         compressors_row(suites["compressors"]),
     ]
-    titles = ["what", "beside", "times as fast, at worst"]
+    titles = ["task", "compared with", "times as fast, at worst"]
     text = markdown(titles, [row for row in rows if row])
-    return f"{text}\n\nMeasured: {measured(suites)}.\n"
+    return f"{text}\n\nMeasured on {measured(suites)}.\n"
 
 
 def encoding_row(stores: list[Any], corpus: str) -> list[str]:
@@ -40,7 +40,7 @@ def encoding_row(stores: list[Any], corpus: str) -> list[str]:
             number, detail = min(found)
             worst.append(f"{name} {number:.2f}")
             peers.append(detail.partition(" ")[0])
-    return [f"BPE, {TEXTS[corpus]} to ids", " or ".join(dict.fromkeys(peers)), ", ".join(worst)] if worst else []
+    return [f"BPE encoding, {TEXTS[corpus]}", " or ".join(dict.fromkeys(peers)), ", ".join(worst)] if worst else []
 
 
 def training_row(stores: list[Any]) -> list[str]:
@@ -57,7 +57,7 @@ def training_row(stores: list[Any]) -> list[str]:
 def lz77_row(results: list[Any], text: str) -> list[str]:
     """Return the row of parsing one text."""
     found = [lead for one in results if (lead := table_compression.lz77_lead(one["texts"].get(text)))]
-    return [f"LZ77 parse, {TEXTS[text]}", "libdeflate -6", f"{min(found)[0]:.2f}"] if found else []
+    return [f"LZ77 parsing, {TEXTS[text]}", "libdeflate -6", f"{min(found)[0]:.2f}"] if found else []
 
 
 def arithmetic_row(results: list[Any], way: str) -> list[str]:
@@ -86,7 +86,7 @@ def compressors_row(results: list[Any]) -> list[str]:
     if not shares:
         return []
     described = ", ".join(f"`{method}` {min(found):.2f} to {max(found):.2f}" for method, found in shares.items())
-    return ["compressed files", "the smaller of xz -9e, bz2 -9", f"(size) {described}"]
+    return ["compressed files", "xz -9e or bz2 -9, whichever is smaller", f"not speed but size: {described}"]
 
 
 def measured(suites: dict[str, list[Any]]) -> str:
@@ -96,7 +96,10 @@ def measured(suites: dict[str, list[Any]]) -> str:
         for one in results:
             header = one if isinstance(one, dict) else one.header
             its = header["machine"]
-            place = f"{its['cpu']} ({its['cores']} cores)" + (", with a neighbour" if header.get("neighbour") else "")
+            place = f"{its['cpu']} ({its['cores']} cores)" + (", beside a busy neighbour" if header.get("neighbour") else "")
             places.setdefault(place, []).append(suite)
-    parts = [f"{place}: {'all' if len(names) == len(suites) else ', '.join(names)}" for place, names in places.items()]
-    return "; ".join(parts) or "nothing"
+    parts = [
+        f"{place}: {'all rows' if set(names) == set(suites) else ', '.join(dict.fromkeys(names))}"
+        for place, names in places.items()
+    ]
+    return "; ".join(parts) or "no machine yet"

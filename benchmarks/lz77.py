@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 def build(folder: Path) -> Path:
     """Build the program in `folder`, which is kept: the next run compiles only what has changed."""
     configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DFASTCOMPRESS_BUILD_BENCHMARKS=ON"]
-    compile_it = ["cmake", "--build", str(folder), "--target", "bench_lz77", "--parallel"]
+    compile_it = ["cmake", "--build", str(folder), "--target", "bench_lz77", "--parallel", str(os.cpu_count() or 1)]
     for command in (configure, compile_it):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder / "bench_lz77"

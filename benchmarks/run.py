@@ -127,8 +127,15 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
 @main.command()
 @with_options(encoding("english,code,multilingual", "gpt2,cl100k,o200k", 16.0))
 @threads(f"1,{os.cpu_count()}")
-@click.option("--forms", default=",".join(FORMS), callback=names(FORMS), help="Inputs: documents of 5 kB in a batch, or each half of a corpus whole, as one string.")
-@click.option("--outputs", default="numpy", callback=names(OUTPUTS), help="What ids are returned in: numpy (arrays), list.")
+@click.option(
+    "--forms",
+    default=",".join(FORMS),
+    callback=names(FORMS),
+    help="Inputs: documents of 5 kB in a batch, or each half of a corpus whole, as one string.",
+)
+@click.option(
+    "--outputs", default="numpy", callback=names(OUTPUTS), help="What ids are returned in: numpy (arrays), list."
+)
 def encode(**given: Any) -> None:
     """Encode text, in MB/s.
 
@@ -241,6 +248,7 @@ def compressors(**given: Any) -> None:
 
 
 # ------------------------------------------------------------------ everything, and the tables
+
 
 @main.command("publish")
 @click.argument("names", metavar="[RESULTS]...", nargs=-1, type=click.Choice(list(map(str, publish.PUBLISHED))))

@@ -57,7 +57,11 @@ def training_row(stores: list[Any]) -> list[str]:
 def lz77_row(results: list[Any], text: str) -> list[str]:
     """Return the row of parsing one text."""
     found = [lead for one in results if (lead := table_compression.lz77_lead(one["texts"].get(text)))]
-    return [f"LZ77 parsing, {TEXTS[text]}", "libdeflate -6", f"{min(found)[0]:.2f}"] if found else []
+    return (
+        [f"LZ77 parsing, {TEXTS[text]}", "libdeflate -6, which also writes Huffman codes", f"{min(found)[0]:.2f}"]
+        if found
+        else []
+    )
 
 
 def arithmetic_row(results: list[Any], way: str) -> list[str]:
@@ -96,7 +100,9 @@ def measured(suites: dict[str, list[Any]]) -> str:
         for one in results:
             header = one if isinstance(one, dict) else one.header
             its = header["machine"]
-            place = f"{its['cpu']} ({its['cores']} cores)" + (", beside a busy neighbour" if header.get("neighbour") else "")
+            place = f"{its['cpu']} ({its['cores']} cores)" + (
+                ", beside a busy neighbour" if header.get("neighbour") else ""
+            )
             places.setdefault(place, []).append(suite)
     parts = [
         f"{place}: {'all rows' if set(names) == set(suites) else ', '.join(dict.fromkeys(names))}"

@@ -131,11 +131,9 @@ def header(suite: str, options: Options, today: str) -> dict[str, Any]:
     "--forms",
     default=",".join(FORMS),
     callback=names(FORMS),
-    help="Inputs: documents of 5 kB in a batch, or each half of a corpus whole, as one string.",
+    help="documents: of 5 kB, in a batch; whole: one string.",
 )
-@click.option(
-    "--outputs", default="numpy", callback=names(OUTPUTS), help="What ids are returned in: numpy (arrays), list."
-)
+@click.option("--outputs", default="numpy", callback=names(OUTPUTS), help="numpy: ids in arrays; list: in lists.")
 def encode(**given: Any) -> None:
     """Encode text, in MB/s.
 

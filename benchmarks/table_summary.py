@@ -100,9 +100,8 @@ def measured(suites: dict[str, list[Any]]) -> str:
         for one in results:
             header = one if isinstance(one, dict) else one.header
             its = header["machine"]
-            place = f"{its['cpu']} ({its['cores']} cores)" + (
-                ", beside a busy neighbour" if header.get("neighbour") else ""
-            )
+            beside = ", beside a busy neighbour" if header.get("neighbour") else ""
+            place = f"{its['cpu']} ({its['cores']} cores){beside}"
             places.setdefault(place, []).append(suite)
     parts = [
         f"{place}: {'all rows' if set(names) == set(suites) else ', '.join(dict.fromkeys(names))}"

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs")]
 
 import make_picture  # noqa: E402
+
 import publish  # noqa: E402
 import run  # noqa: E402
 import table  # noqa: E402
@@ -171,6 +172,6 @@ def test_the_picture_leaves_out_an_engine_whose_ids_differ(tmp_path: Path) -> No
     store(tmp_path, "cpu-2-cores", "encode", {"fastcompress": 9.0, "tiktoken": 3.0, "fastokens": 99.0})
     path = tmp_path / "cpu-2-cores" / "2026-12-01-encode.json"
     results = Results.open(path)
-    results.cells["fastokens", *CELL, "numpy", 1]["exact"] = False
+    results.cells[("fastokens", *CELL, "numpy", 1)]["exact"] = False
     results.save()
     assert make_picture.least_ahead(tmp_path)[1].keys() == {"fastcompress", "tiktoken"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +78,28 @@ def test_publish_goes_on_after_a_failure_and_names_it(inputs: Path, monkeypatch:
     assert process.returncode == 1
     assert "Error: codebook: the published corpora are in $FASTCOMPRESS_DATA" in process.stderr
     assert list((inputs / "results" / "a-machine").glob("*-load.json"))
+
+
+LIBDEFLATE = """
+struct libdeflate_compressor;
+libdeflate_compressor* libdeflate_alloc_compressor(int);
+unsigned long libdeflate_deflate_compress_bound(libdeflate_compressor*, unsigned long);
+unsigned long libdeflate_deflate_compress(libdeflate_compressor*, const void*, unsigned long, void*, unsigned long);
+void libdeflate_free_compressor(libdeflate_compressor*);
+#define LIBDEFLATE_VERSION_STRING "1"
+"""
+
+
+def test_the_lz77_program_compiles(tmp_path: Path) -> None:
+    """Against declarations of libdeflate's functions, so that the test needs no headers of it."""
+    compiler = os.environ.get("CXX") or shutil.which("c++")
+    if not compiler:
+        pytest.skip("needs a C++ compiler")
+    (tmp_path / "libdeflate.h").write_text(LIBDEFLATE)
+    flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Werror", f"-I{tmp_path}", f"-I{ROOT / 'cpp'}"]
+    command = [*compiler.split(), *flags, str(ROOT / "benchmarks" / "lz77.cc")]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 def test_publish_refuses_what_it_does_not_know(inputs: Path) -> None:

@@ -69,7 +69,7 @@ def conditions(headers: Sequence[dict[str, Any]], lines: Sequence[str]) -> str:
 
 def lettered(tables: Sequence[str]) -> list[str]:
     """Return tables, one per condition, each under the letter of its condition if there are several."""
-    return list(tables) if len(tables) == 1 else [f"**{LETTERS[i]}**: {table}" for i, table in enumerate(tables)]
+    return list(tables) if len(tables) == 1 else [f"**{LETTERS[i]}**:\n\n{table}" for i, table in enumerate(tables)]
 
 
 def machine(header: dict[str, Any]) -> str:

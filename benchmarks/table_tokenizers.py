@@ -41,7 +41,8 @@ def render(stores: list[Results], *, every_engine: bool) -> str:
 def about(store: Results) -> str:
     """Return date, machine, versions, rounds and how far these lie apart."""
     counts = {store.num_rounds(key) for key, cell in store.cells.items() if "error" not in cell} or {0}
-    rounds = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    rounds = f"{min(counts)} to {max(counts)} rounds" if len(counts) > 1 else f"{min(counts)} round"
+    rounds += "s" * (counts != {1} and len(counts) == 1)
     spreads = [
         store.spread(key, name, clock(key))
         for key, cell in store.cells.items()
@@ -51,7 +52,7 @@ def about(store: Results) -> str:
     loads = [load for cell in store.cells.values() for load in cell.get("load_average", [])] or [0.0]
     apart = f"{statistics.median(spreads):.0%} in the median cell, {max(spreads):.0%} at most"
     return (
-        f"{machine(store.header)}; peers: {peers(store.header)}. Medians of {rounds} rounds; the best exceeds the "
+        f"{machine(store.header)}; peers: {peers(store.header)}. Medians of {rounds}; the best exceeds the "
         f"worst round by {apart}; load average {statistics.median(loads):.1f}. "
         "One thread in CPU time, several in wall time."
     )
@@ -124,10 +125,12 @@ def ratio_tables(stores: list[Results]) -> str:
             found = [[lead(store, (*row, output, threads), name) for store in stores] for name in names]
             rows.append([*row, *map(ratio, found)])
             ratios += [min(filter(None, each))[0] for each in found if any(each)]
+        if not ratios:
+            continue  # no peer has this output
         unit = UNITS[stores[0].header["suite"]]
         caption = f"{way} {output}, {plural(threads)}: times as fast as the fastest exact peer (fastcompress, {unit})."
         table = markdown(["vocabulary", "text", "as", *names], rows)
-        parts += [caption, table, *([summary(ratios)] if ratios else [])]
+        parts += [caption, table, summary(ratios)]
     return "\n\n".join(parts)
 
 

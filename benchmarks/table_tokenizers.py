@@ -10,7 +10,7 @@ from results_file import Results
 from table_text import conditions, lettered, machine, markdown, peers, plural, ratio, short
 
 OURS = "fastcompress"
-UNITS = {"encode": "MB/s", "worst": "MB/s", "decode": "MB/s", "small": "calls a second"}
+UNITS = {"encode": "MB/s", "worst": "MB/s", "decode": "MB/s", "small": "calls per second"}
 SUITES = (*UNITS, "load", "train")
 Key = tuple[Any, ...]
 

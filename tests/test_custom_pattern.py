@@ -14,9 +14,9 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from fastcompress import BPE
-from fastcompress.bpe import regex_matcher
 from fastcompress.bpe.custom_pattern import CustomPattern, named_pattern, resolve_pattern
-from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
+from fastcompress.bpe.regex import fancy_regex_to_onig
+from fastcompress.bpe.regex import matcher as regex_matcher
 from fastcompress.compat.tiktoken import Encoding
 from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.pretokenizer import PATTERNS, SPLITS, split

@@ -13,10 +13,10 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Digits, Split
 
 from fastcompress.bpe.custom_pattern import CustomPattern
-from fastcompress.bpe.regex_parser import parse
-from fastcompress.bpe.regex_properties import PROPERTIES, cased
-from fastcompress.bpe.regex_scanner import FANCY
-from fastcompress.bpe.regex_syntax import widths
+from fastcompress.bpe.regex.parser import parse
+from fastcompress.bpe.regex.properties import PROPERTIES, cased
+from fastcompress.bpe.regex.scanner import FANCY
+from fastcompress.bpe.regex.syntax import widths
 from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.tokenizer_json import BEHAVIORS
 from tests import published_patterns

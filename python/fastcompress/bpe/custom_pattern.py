@@ -19,11 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress import pretokenizer
-from fastcompress.bpe import regex_syntax
-from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
-from fastcompress.bpe.regex_matcher import Matcher, has_newer_characters
-from fastcompress.bpe.regex_parser import parse
-from fastcompress.bpe.regex_scanner import FANCY, ONIG
+from fastcompress.bpe.regex import FANCY, ONIG, Matcher, fancy_regex_to_onig, has_newer_characters, parse, syntax
 from fastcompress.errors import ConfigError, FormatError
 
 Step: TypeAlias = "dict[str, Any]"
@@ -229,8 +225,8 @@ def _gpt2_matcher() -> Matcher:
 
 
 # `tokenizers` asks Rust's standard library which characters are numbers, and that one knows Unicode 17.0.
-_NUMBERS = regex_syntax.Union(
-    (regex_syntax.Property("N"), regex_syntax.Range(0x11DE0, 0x11DE9), regex_syntax.Range(0x16FF4, 0x16FF6))
+_NUMBERS = syntax.Union(
+    (syntax.Property("N"), syntax.Range(0x11DE0, 0x11DE9), syntax.Range(0x16FF4, 0x16FF6))
 )
 
 
@@ -243,7 +239,7 @@ def _function_of(step: Step) -> _Pieces:
         return functools.partial(_split, _split_matcher(step["pattern"]), step["behavior"], step["invert"])
     if kind == "Digits":
         behavior = "Isolated" if step["individual_digits"] else "Contiguous"
-        return functools.partial(_split, Matcher(regex_syntax.Character(_NUMBERS)), behavior, False)
+        return functools.partial(_split, Matcher(syntax.Character(_NUMBERS)), behavior, False)
     if kind == "ByteLevel":
         return functools.partial(_byte_level, step["add_prefix_space"], step["use_regex"])
     raise KeyError(kind)
@@ -252,8 +248,8 @@ def _function_of(step: Step) -> _Pieces:
 def _split_matcher(pattern: dict[str, str]) -> Matcher:
     [(form, text)] = pattern.items()
     if form == "String":
-        characters = [regex_syntax.Character(regex_syntax.Range(code, code)) for code in map(ord, text)]
-        return Matcher(regex_syntax.Sequence(tuple(characters)))
+        characters = [syntax.Character(syntax.Range(code, code)) for code in map(ord, text)]
+        return Matcher(syntax.Sequence(tuple(characters)))
     try:
         tree = parse(text, ONIG)
     except ConfigError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from fastcompress._core import bpe as _core
 from fastcompress.bpe.custom_pattern import CustomPattern, Step, named_pattern, regexes_of
 from fastcompress.bpe.rank_merges import merges_of_ranks
-from fastcompress.bpe.regex_dialects import fancy_regex_to_onig
+from fastcompress.bpe.regex import fancy_regex_to_onig
 from fastcompress.bpe.special_tokens import FLAGS, NEVER_MATCHED, SHARES_ID
 from fastcompress.errors import ConfigError, FormatError
 from fastcompress.formats.byte_level import to_alphabet

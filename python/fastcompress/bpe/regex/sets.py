@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fastcompress.bpe.regex_engine import engine
-from fastcompress.bpe.regex_properties import long_foldings, property_named
-from fastcompress.bpe.regex_scanner import Scanner
-from fastcompress.bpe.regex_syntax import Character, CharacterSet, Folded, Operation, Property, Range, Union
-from fastcompress.bpe.regex_writer import to_python
+from fastcompress.bpe.regex.engine import engine
+from fastcompress.bpe.regex.properties import long_foldings, property_named
+from fastcompress.bpe.regex.scanner import Scanner
+from fastcompress.bpe.regex.syntax import Character, CharacterSet, Folded, Operation, Property, Range, Union
+from fastcompress.bpe.regex.writer import to_python
 
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7, "e": 0x1B}
 _HEX = Union((Range(0x30, 0x39), Range(0x41, 0x46), Range(0x61, 0x66)))

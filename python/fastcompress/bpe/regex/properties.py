@@ -2,7 +2,7 @@
 
 Both engines use Unicode 16.0; Python's `regex` may be newer. `PROPERTIES` therefore says of each property how `regex`
 spells it, with the few characters that changed their class put right, and the characters assigned later are taken out
-by `regex_writer`.
+by `writer`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 from fastcompress._core import pretokenizer as _core
-from fastcompress.bpe.regex_engine import engine
+from fastcompress.bpe.regex.engine import engine
 
 _CATEGORIES = {
     "L": "letter", "Lu": "uppercaseletter", "Ll": "lowercaseletter", "Lt": "titlecaseletter", "Lm": "modifierletter",

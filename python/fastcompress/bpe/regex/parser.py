@@ -1,4 +1,4 @@
-"""Oniguruma's and fancy-regex's patterns parsed into the trees of `regex_syntax`.
+"""Oniguruma's and fancy-regex's patterns parsed into the trees of `syntax`.
 
 Only constructs whose meaning is known are read; everything else is refused by name. Both dialects are read by one
 parser, whose comments say where they part:
@@ -25,9 +25,9 @@ import dataclasses
 import itertools
 import re
 
-from fastcompress.bpe.regex_properties import long_foldings
-from fastcompress.bpe.regex_scanner import Dialect, Scanner
-from fastcompress.bpe.regex_sets import (
+from fastcompress.bpe.regex.properties import long_foldings
+from fastcompress.bpe.regex.scanner import Dialect, Scanner
+from fastcompress.bpe.regex.sets import (
     ANY,
     NOT_NEWLINE,
     checked_code_point,
@@ -35,7 +35,7 @@ from fastcompress.bpe.regex_sets import (
     read_escape,
     read_set,
 )
-from fastcompress.bpe.regex_syntax import (
+from fastcompress.bpe.regex.syntax import (
     Alternatives,
     Character,
     Edge,

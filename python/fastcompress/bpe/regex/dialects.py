@@ -1,7 +1,7 @@
 """Patterns of `tokenizers` and of tiktoken, in the syntax of the engine here and in each other's.
 
 The same text means different things to Oniguruma, which `tokenizers` uses, and to Rust's fancy-regex, which tiktoken
-uses. Both are parsed (`regex_parser`) and written again (`regex_writer`), so that what runs is what was meant; what is
+uses. Both are parsed (`parser`) and written again (`writer`), so that what runs is what was meant; what is
 not known to mean the same is refused by name, with a ConfigError.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from fastcompress.bpe.regex_parser import parse
-from fastcompress.bpe.regex_scanner import FANCY, ONIG
-from fastcompress.bpe.regex_writer import to_onig
+from fastcompress.bpe.regex.parser import parse
+from fastcompress.bpe.regex.scanner import FANCY, ONIG
+from fastcompress.bpe.regex.writer import to_onig
 from fastcompress.errors import ConfigError
 
 _FANCY_IN_ONIG = {"$": r"\z", "^": r"\A"}

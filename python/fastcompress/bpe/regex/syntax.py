@@ -1,6 +1,6 @@
 """Regular expressions as trees: what every dialect is parsed into and written from.
 
-`regex_parser` reads a dialect into these nodes, and `regex_writer` writes them in the syntax of an engine. A node says
+`parser` reads a dialect into these nodes, and `writer` writes them in the syntax of an engine. A node says
 exactly what matches, so flags, captures and abbreviations such as ``\\b`` are gone: ``(?i)`` has become sets that are
 closed under case folding, and ``^`` under ``(?m)`` an alternative of the text's start and a lookbehind.
 """
@@ -23,7 +23,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Property:
-    """The characters with a property; the names are the keys of `regex_properties.PROPERTIES`."""
+    """The characters with a property; the names are the keys of `properties.PROPERTIES`."""
 
     name: str
 

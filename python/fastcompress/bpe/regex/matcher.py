@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from fastcompress.bpe.regex_engine import engine
-from fastcompress.bpe.regex_properties import newer_ranges
-from fastcompress.bpe.regex_syntax import Node, may_take_long, widths
-from fastcompress.bpe.regex_writer import to_python
+from fastcompress.bpe.regex.engine import engine
+from fastcompress.bpe.regex.properties import newer_ranges
+from fastcompress.bpe.regex.syntax import Node, may_take_long, widths
+from fastcompress.bpe.regex.writer import to_python
 from fastcompress.errors import ConfigError, DataError
 
 # The time that a text may take with a pattern such as (a|aa)+$, for which it is exponential in the text's length. Other

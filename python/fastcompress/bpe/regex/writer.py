@@ -1,4 +1,4 @@
-"""Trees of `regex_syntax` written for an engine: Python's `regex`, which runs them here, or Oniguruma."""
+"""Trees of `syntax` written for an engine: Python's `regex`, which runs them here, or Oniguruma."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import functools
 from abc import ABC, abstractmethod
 from types import MappingProxyType
 
-from fastcompress.bpe.regex_engine import engine
-from fastcompress.bpe.regex_properties import OF_UNASSIGNED, PROPERTIES, case_variants, cased, items_of, newer_ranges
-from fastcompress.bpe.regex_syntax import (
+from fastcompress.bpe.regex.engine import engine
+from fastcompress.bpe.regex.properties import OF_UNASSIGNED, PROPERTIES, case_variants, cased, items_of, newer_ranges
+from fastcompress.bpe.regex.syntax import (
     Alternatives,
     Character,
     CharacterSet,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcompress.equal_info import CountModel
+from fastcompress.equal_info import CountModel, paper
 from fastcompress.equal_info.paper import Frequencies, PaperWindows, frequencies, shortest_inside
 from fastcompress.errors import ConfigError, DataError
 
@@ -135,3 +138,39 @@ def test_what_is_wrong_is_said() -> None:
     for bad in ({"bits": 0}, {"precision": 25}, {"num_symbols": 257}, {"max_symbols": 0}):
         with pytest.raises(ConfigError):
             PaperWindows(always(1), **bad)
+
+
+def test_threads_may_share_windows() -> None:
+    """A model that lets other threads run: none of them may see a table that is only partly filled."""
+    text = random.Random(2).randbytes(40)
+    expected = PaperWindows(always(*[256] * 256), 16, precision=16).encode(text)
+
+    def slow(context: bytes) -> Sequence[int]:
+        class Row(list[int]):
+            def __iter__(self) -> Iterator[int]:
+                for frequency in list.__iter__(self):
+                    time.sleep(0)
+                    yield frequency
+
+        return Row([256] * 256)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(3):
+            windows = PaperWindows(slow, 16, precision=16)
+            with ThreadPoolExecutor(8) as pool:
+                assert all(coded == expected for coded in pool.map(windows.encode, [text] * 8))
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "_MAX_STATES", 50)
+    rng = random.Random(3)
+    text = bytes(rng.choices(range(3), (100, 100, 56), k=2000))
+    windows = PaperWindows(always(100, 100, 56), 24, precision=8, num_symbols=3)
+    for code, _ in windows.encode(text):
+        windows.decode_window(code)
+        assert len(windows._decoded) <= 51
+    assert windows.encode(text) == plain_encode((100, 100, 56), 8, 24, text)

@@ -1,6 +1,6 @@
-"""The quantizer for torch tensors, where they are: the same tables as the core's, by the same steps on int64.
+"""The quantizer for torch tensors: the same tables as the core makes, by the same steps on int64, on any device.
 
-Imported only when a tensor is given.
+Imported only when a tensor is given, so that the package works without torch.
 """
 
 from __future__ import annotations
@@ -8,29 +8,31 @@ from __future__ import annotations
 import torch
 
 from fastcompress._core import arithmetic as _core
-from fastcompress.arithmetic.quantize import BAD_LOGITS, LARGE_LOGITS, LOG2_E, LOG_UNIT, MAX_LOG
+from fastcompress.arithmetic.logits import BAD_LOGITS, LARGE_LOGITS, LOG2_E, LOG_UNIT, MAX_LOG
 from fastcompress.errors import ConfigError, DataError
 
 _MAX_SCALED_BITS = 30
-_SUM_BITS = 39  # of the sum of scaled weights
+_SUM_BITS = 39  # the sum of the scaled weights of a row fits in this many bits
 
 
 def quantize_tensor(weights: torch.Tensor, precision: int | None = None) -> torch.Tensor:
-    """int32[..., V + 1] of weights [..., V]; see `quantize`."""
+    """Convert weights [..., V] to cumulative frequencies, int32[..., V + 1], as `quantize` does."""
     precision = _checked_precision(weights, precision)
     if weights.is_floating_point():
         scaled = _scaled_floats(weights.to(torch.float64))
     elif weights.is_complex() or weights.dtype == torch.bool:
-        raise TypeError(f"weights must be integers or floats, not {weights.dtype}")
+        raise TypeError(f"weights are of dtype {weights.dtype}; they must be integers or floats")
     else:
         if weights.dtype == torch.uint64 and bool((weights.view(torch.int64) < 0).any()):
-            raise TypeError("weights of 2**63 and more are too large for torch; give NumPy's uint64, or halve them")
+            raise TypeError(
+                "weights of 2**63 or more are too large for torch; give a NumPy array of uint64, or halve them"
+            )
         scaled = _scaled_integers(weights.to(torch.int64))
     return _share(scaled, precision)
 
 
 def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -> torch.Tensor:
-    """int32[..., V + 1] of logits [..., V]; see `quantize_logits`."""
+    """Convert logits [..., V] to cumulative frequencies, int32[..., V + 1], as `quantize_logits` does."""
     precision = _checked_precision(logits, precision)
     if logits.is_floating_point():
         values = logits.to(torch.float64)
@@ -41,7 +43,7 @@ def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -
         fixed = torch.floor(below * LOG_UNIT + 0.5).to(torch.int64)
     else:
         if logits.dtype == torch.bool or logits.is_complex():
-            raise TypeError(f"logits must be integers or floats, not {logits.dtype}")
+            raise TypeError(f"logits are of dtype {logits.dtype}; they must be integers or floats")
         if logits.numel() and not -(1 << 31) <= int(logits.min()) <= int(logits.max()) < 1 << 31:
             raise DataError(LARGE_LOGITS)
         fixed = logits.to(torch.int64)
@@ -55,15 +57,15 @@ def quantize_logits_tensor(logits: torch.Tensor, precision: int | None = None) -
 
 def _checked_precision(weights: torch.Tensor, precision: int | None) -> int:
     if weights.ndim == 0:
-        raise ConfigError("weights have no dimension; give one a symbol")
+        raise ConfigError("weights have no dimension; they must have one weight per symbol")
     return _core.checked_precision(weights.shape[-1], precision)
 
 
 def _scaled_integers(weights: torch.Tensor) -> torch.Tensor:
-    """floor(w 2**s) as FORMAT.md says: int64."""
+    """Return floor(w * 2**s), int64, with the shift s that FORMAT.md defines for each row."""
     greatest = weights.amax(-1, keepdim=True)
     _check(weights >= 0, greatest > 0)
-    # The place of the highest bit, from the exponent of the float; rounding up may make it one too many.
+    # The position of the highest bit, from the exponent of the float, which rounding up may have made one too large.
     exponent = torch.frexp(greatest.to(torch.float64)).exponent.to(torch.int64) - 1
     exponent = exponent - ((greatest >> exponent.clamp_max(62)) == 0).to(torch.int64)
     shift = _scaled_bits(weights) - exponent
@@ -71,7 +73,7 @@ def _scaled_integers(weights: torch.Tensor) -> torch.Tensor:
 
 
 def _scaled_floats(weights: torch.Tensor) -> torch.Tensor:
-    """The same of floats, from their bits: nothing is rounded but by the last shift."""
+    """Return the same for floats, computed from their bits: only the last shift rounds."""
     weights = weights.contiguous() + 0.0  # -0.0 becomes 0.0
     greatest = weights.amax(-1, keepdim=True)
     _check((weights >= 0) & torch.isfinite(weights), greatest > 0)
@@ -81,9 +83,9 @@ def _scaled_floats(weights: torch.Tensor) -> torch.Tensor:
     exponent = field.clamp_min(1)  # value = mantissa 2**(exponent - 1075)
     top = exponent.gather(-1, weights.argmax(-1, keepdim=True))
     top_mantissa = mantissa.gather(-1, weights.argmax(-1, keepdim=True))
-    # A subnormal greatest weight has fewer than 53 bits.
+    # The largest weight has fewer than 53 bits if it is subnormal.
     num_bits = torch.frexp(top_mantissa.to(torch.float64)).exponent.to(torch.int64)
-    shift = exponent - top + (_scaled_bits(weights) + 1) - num_bits  # so many places up
+    shift = exponent - top + (_scaled_bits(weights) + 1) - num_bits
     return torch.where(shift >= 0, mantissa << shift.clamp(0, 62), mantissa >> (-shift).clamp(0, 62))
 
 
@@ -96,16 +98,16 @@ def _check(are_good: torch.Tensor, some_positive: torch.Tensor) -> None:
 
 
 def _share(scaled: torch.Tensor, precision: int) -> torch.Tensor:
-    """Cumulative frequencies of scaled weights, int64[..., V]."""
+    """Return the cumulative frequencies, int32[..., V + 1], of scaled weights, int64[..., V]."""
     num_symbols = scaled.shape[-1]
     after = scaled.cumsum(-1)
     multiplier = ((2**precision - num_symbols) << _SUM_BITS) // after[..., -1:]
-    borders = torch.arange(num_symbols, device=scaled.device) + (((after - scaled) * multiplier) >> _SUM_BITS)
+    starts = torch.arange(num_symbols, device=scaled.device) + (((after - scaled) * multiplier) >> _SUM_BITS)
     tables = torch.full((*scaled.shape[:-1], num_symbols + 1), 2**precision, dtype=torch.int32, device=scaled.device)
-    tables[..., :-1] = borders
+    tables[..., :-1] = starts
     return tables
 
 
 def _scaled_bits(weights: torch.Tensor) -> int:
-    """The greatest scaled weight is in [2**this, 2**(this + 1))."""
+    """Return n such that the largest scaled weight of each row is in [2**n, 2**(n + 1))."""
     return min(_MAX_SCALED_BITS, _SUM_BITS - 1 - (weights.shape[-1] - 1).bit_length())

@@ -225,9 +225,7 @@ def _gpt2_matcher() -> Matcher:
 
 
 # `tokenizers` asks Rust's standard library which characters are numbers, and that one knows Unicode 17.0.
-_NUMBERS = syntax.Union(
-    (syntax.Property("N"), syntax.Range(0x11DE0, 0x11DE9), syntax.Range(0x16FF4, 0x16FF6))
-)
+_NUMBERS = syntax.Union((syntax.Property("N"), syntax.Range(0x11DE0, 0x11DE9), syntax.Range(0x16FF4, 0x16FF6)))
 
 
 def _function_of(step: Step) -> _Pieces:

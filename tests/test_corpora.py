@@ -525,3 +525,10 @@ def test_paths_that_hold_no_corpus_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(DataError, match=r"empty\.jsonl: cannot be read \(Permission denied\)"):
         load_corpus(str(tmp_path / "empty.jsonl"))
+
+
+def test_offline_nothing_is_downloaded(server, monkeypatch):
+    monkeypatch.setenv("FASTCOMPRESS_OFFLINE", "1")
+    with pytest.raises(DataError, match=r"cannot be downloaded \(FASTCOMPRESS_OFFLINE is set\); get http"):
+        load_corpus("tiny-shakespeare")
+    assert server.num_requests == 0

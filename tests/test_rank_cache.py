@@ -113,7 +113,7 @@ def test_a_damaged_copy_is_replaced(cache: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_wrong_download_is_refused_and_not_cached(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network(monkeypatch, b"<html>please log in</html>")
-    with pytest.raises(FormatError, match=r"x\.tiktoken: what was downloaded has 26 bytes and a wrong SHA-256"):
+    with pytest.raises(FormatError, match=r"x\.tiktoken: the download has 26 bytes and a wrong SHA-256"):
         published_file([SOURCE])
     assert not cache.exists()
 

@@ -1,12 +1,21 @@
-"""The errors this package raises on bad input; each message names the thing and says what to do.
+"""The errors that this package raises on bad input; each message names the cause and says what to do.
 
-All of them are also built-in exceptions (``ValueError``, ``OSError`` ...), so code that never heard of this
-module still catches them. Programming errors (a wrong type) raise ``TypeError`` as everywhere else.
+Each of them is also a built-in exception (``ValueError``, ``OSError`` ...), so that code which does not know this
+module can catch them too. Programming errors (an argument of a wrong type) raise ``TypeError``, as in Python itself.
+
+>>> from fastcompress import BPE
+>>> try:
+...     BPE.train("to be or not to be", vocab_size=100)
+... except ConfigError as error:
+...     print(error)
+vocab_size=100 is too small; 256 bytes and 0 special tokens take 256
 """
+
+from __future__ import annotations
 
 
 class FastcompressError(Exception):
-    """Base of every error this package raises on purpose."""
+    """The base of every error that this package raises on purpose."""
 
 
 class ConfigError(FastcompressError, ValueError):
@@ -14,11 +23,11 @@ class ConfigError(FastcompressError, ValueError):
 
 
 class BusyError(ConfigError):
-    """An object that a call may change is in use: by another thread's call, or by the call that made this one."""
+    """An object that a call may change is in use, by a call of another thread or by a call that led to this one."""
 
 
 class DataError(FastcompressError, ValueError):
-    """The data cannot serve: empty, smaller than the context, an unknown character, a token id out of range."""
+    """The data cannot be used: it is empty or too short, or has an unknown character or a token id out of range."""
 
 
 class UnknownTokenError(DataError, KeyError):
@@ -32,16 +41,16 @@ class TokenRangeError(UnknownTokenError, OverflowError):
 
 
 class SurrogateError(DataError, UnicodeEncodeError):
-    """A text that must be kept exactly has a surrogate, which UTF-8 cannot encode.
+    """A text that must be preserved exactly has a surrogate, which UTF-8 cannot encode.
 
     One rule for a ``str`` with surrogates (code points U+D800 to U+DFFF) holds in the whole package:
 
-    - What gives its input back (compression, LZ77, codebooks, codecs) refuses it with this error, as ``str.encode``
-      does with its own. The attributes are those of UnicodeEncodeError; ``start`` is the position.
-    - What encodes as tiktoken does (`BPE`, training for it, `pretokenizer.split`) replaces: a surrogate pair by its
-      character, a lone surrogate by U+FFFD. A single token that is looked up is not replaced: it is unknown
+    - Functions whose output decodes to their input (compression, LZ77, codebooks, codecs) refuse it with this error,
+      as ``str.encode`` does with its own. The attributes are those of UnicodeEncodeError; ``start`` is the position.
+    - Functions that encode as tiktoken does (`BPE`, its training, `pretokenizer.split`) replace a surrogate pair by its
+      character and a lone surrogate by U+FFFD. A lookup of a single token replaces nothing: the token is unknown
       (SurrogateTokenError).
-    - What is stored in a vocabulary (special tokens, patterns) is refused with ConfigError, never replaced.
+    - Texts stored in a vocabulary (special tokens, patterns) are refused with ConfigError, never replaced.
     """
 
     def __str__(self) -> str:
@@ -58,26 +67,26 @@ class SurrogateTokenError(UnknownTokenError, SurrogateError):
 
 
 class MissingFileError(FastcompressError, FileNotFoundError):
-    """A file is not where it was looked for and could not be fetched."""
+    """A file does not exist, or could not be downloaded."""
 
 
 class FormatError(FastcompressError, ValueError):
-    """A file or stream is malformed, truncated, corrupted, foreign, or of a version this build does not read."""
+    """A file or stream is malformed, truncated or damaged, or of another format or version."""
 
 
 class ColumnError(FormatError, TypeError):
-    """Ids, or the columns of tokens, that are not rows of integers, or columns of different lengths.
+    """Ids or columns of tokens are not one-dimensional integers, or the columns have different lengths.
 
     Both a FormatError, since such data may come from a file, and a TypeError.
     """
 
 
 class MismatchError(FastcompressError, ValueError):
-    """Two artefacts do not belong together, such as a checkpoint and another codec."""
+    """Two files or objects do not belong together, such as a checkpoint and another codec than its own."""
 
 
 class OutputError(FastcompressError, OSError):
-    """An output cannot be written, or would overwrite something."""
+    """An output cannot be written, or would replace an existing file."""
 
 
 class DivergenceError(FastcompressError, ArithmeticError):
@@ -85,8 +94,21 @@ class DivergenceError(FastcompressError, ArithmeticError):
 
 
 class SelfCheckError(FastcompressError, AssertionError):
-    """A model or training step fails a check that training relies on, such as seeing no future token."""
+    """A model or a training step fails a check that training relies on, such as that it sees no future token."""
 
 
 class TextNotFileWarning(UserWarning):
-    """A text to train on is the name of an existing file; a file is given as `pathlib.Path`."""
+    """A text to train on is the name of an existing file; to train on a file's contents, pass a `pathlib.Path`."""
+
+
+def with_place(error: FastcompressError, place: object) -> FastcompressError:
+    """Return an error of the same kind whose message starts with a place, such as the name of a file.
+
+    Surrogate errors, whose arguments are those of UnicodeEncodeError and not a message, become the errors of this
+    package that they are a kind of.
+
+    >>> with_place(FormatError("it is cut off"), "a.bpe")
+    FormatError('a.bpe: it is cut off')
+    """
+    kind = next(kind for kind in type(error).__mro__ if not issubclass(kind, UnicodeError))
+    return kind(f"{place}: {error}")

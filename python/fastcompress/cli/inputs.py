@@ -123,7 +123,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
     """Return the codec that a user names (CODEC_HELP). bpe-N learns from `train`, char from `everything`."""
     from fastcompress.bpe import BPE
     from fastcompress.codec import BPECodec, CharCodec
-    from fastcompress.errors import FastcompressError
+    from fastcompress.errors import FastcompressError, with_place
 
     if spec == "char":
         documents = list(everything())
@@ -134,7 +134,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
         try:
             return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
         except FastcompressError as error:
-            raise type(error)(f"{spec}: {error}") from error
+            raise with_place(error, spec) from error
     return fixed_codec(spec, other_names=_LEARNED_CODECS)
 
 

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from fastcompress._files import write_atomically
 from fastcompress.data.text_files import check_named_file, open_text
-from fastcompress.errors import DataError, FormatError
+from fastcompress.errors import DataError, FormatError, MissingFileError
+from fastcompress.formats.download import download
 
 TINY_SHAKESPEARE_URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 _TINY_SHAKESPEARE_BYTES = 1_115_394
-_TIMEOUT_SECONDS = 30.0
 # Generated tables above this size (pydoc's topics, a prose corpus of its own, is one) are not source code.
 _LARGEST_SOURCE_BYTES = 1 << 18
 _NO_SOURCE_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
@@ -134,22 +134,19 @@ def cache_folder() -> Path:
 
 
 def _download_tiny_shakespeare(cached: Path) -> bytes:
-    from http.client import HTTPException
-    from urllib.request import urlopen
-
     try:
-        with urlopen(TINY_SHAKESPEARE_URL, timeout=_TIMEOUT_SECONDS) as response:
-            data: bytes = response.read(_TINY_SHAKESPEARE_BYTES + 1)
-    except (OSError, HTTPException) as error:
-        problem = f"cannot be downloaded ({error})"
+        data = download(TINY_SHAKESPEARE_URL, _TINY_SHAKESPEARE_BYTES + 1)
+    except MissingFileError as error:
+        reason = str(error).removeprefix(f"{TINY_SHAKESPEARE_URL}: ").removeprefix("the download failed: ")
+        problem = f"cannot be downloaded ({reason})"
     else:
         if hashlib.sha256(data).hexdigest() == TINY_SHAKESPEARE_SHA256:
             return data
         problem = "was downloaded, but its SHA-256 is wrong"
     raise DataError(
-        f"tiny-shakespeare: {problem}; get {TINY_SHAKESPEARE_URL} elsewhere and either name that file as the "
-        f"corpus, or put it at {cached}, or put it as tinyshakespeare.txt into a folder named by the "
-        "environment variable FASTCOMPRESS_DATA"
+        f"tiny-shakespeare: {problem}; get {TINY_SHAKESPEARE_URL} elsewhere and either name that file as the corpus, "
+        f"or put it at {cached}, or put it as tinyshakespeare.txt into a folder and name the folder in the environment "
+        "variable FASTCOMPRESS_DATA"
     )
 
 

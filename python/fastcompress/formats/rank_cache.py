@@ -16,19 +16,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fastcompress.errors import FormatError, MissingFileError, OutputError
+from fastcompress.formats.download import download
 from fastcompress.formats.published_ranks import RankSource
 
-TIMEOUT_SECONDS = 20.0
-"""The time that a download waits for an answer, or for more of one."""
 _MAX_BYTES = 1 << 26  # the largest published file has 4 MB
 
 
 def published_file(sources: Sequence[RankSource]) -> tuple[RankSource, bytes]:
-    """Return the first of the files that the cache holds intact, or else the first one downloaded, and its content.
+    """Return one of several equivalent files, and its content.
 
-    Raises MissingFileError if none is cached and it cannot be downloaded, FormatError if what was downloaded is another
-    file, and OutputError if the folder that a variable names cannot be written to. A file is read and hashed in O(its
-    size); nothing waits for the network if the cache has it.
+    That is the first one of which the cache has an intact copy. If it has none, the first file is downloaded and put
+    into the cache; there is no access to the network otherwise.
+
+    Raises:
+        MissingFileError: None of the files is cached, and the first one cannot be downloaded.
+        FormatError: The download is not the expected file.
+        OutputError: The cache folder that a variable names cannot be written to.
     """
     folder, chosen_by_user = cache_folder()
     for source in sources:
@@ -40,7 +43,7 @@ def published_file(sources: Sequence[RankSource]) -> tuple[RankSource, bytes]:
         try:
             store(cached_path(folder, source), content)
         except OSError as error:
-            if chosen_by_user:  # else the next process fetches it again
+            if chosen_by_user:  # otherwise the next process downloads it again
                 raise OutputError(
                     f"{folder}: the rank file cannot be cached there ({error.strerror or error}); set "
                     "TIKTOKEN_CACHE_DIR to a folder that is writable, or to '' for no cache"
@@ -69,7 +72,7 @@ def cache_folder() -> tuple[Path | None, bool]:
 
 
 def _read_intact(path: Path, source: RankSource) -> bytes | None:
-    """Return the content of a file, or None if it does not exist or is another one than the source."""
+    """Return the content of a cached file, or None if it cannot be read or is not the published one."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -81,25 +84,6 @@ def _is_intact(content: bytes, source: RankSource) -> bool:
     return hashlib.sha256(content).hexdigest() == source.sha256
 
 
-def download(address: str, max_bytes: int = -1) -> bytes:
-    """Return what a web address leads to, at most `max_bytes` bytes of it (-1 for no limit).
-
-    Raises MissingFileError if it cannot be downloaded, or if FASTCOMPRESS_OFFLINE is set.
-    """
-    if os.environ.get("FASTCOMPRESS_OFFLINE", "0") not in ("", "0"):
-        raise MissingFileError(f"{address}: FASTCOMPRESS_OFFLINE is set")
-    import http.client  # here, since they take longer to import than the package
-    import urllib.request
-
-    try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
-            content: bytes = answer.read(max_bytes)
-    except (OSError, http.client.HTTPException) as error:  # urllib's errors and timeouts are OSErrors
-        reason = getattr(error, "reason", None) or error
-        raise MissingFileError(f"{address}: the download failed: {reason}") from error
-    return content
-
-
 def _download(source: RankSource, folder: Path | None) -> bytes:
     try:
         content = download(source.url, _MAX_BYTES)
@@ -107,8 +91,8 @@ def _download(source: RankSource, folder: Path | None) -> bytes:
         raise _missing(source, folder, str(error).removeprefix(f"{source.url}: ")) from error
     if not _is_intact(content, source):
         raise FormatError(
-            f"{source.url}: what was downloaded has {len(content)} bytes and a wrong SHA-256; a proxy may have "
-            "answered, or the download broke off; try again"
+            f"{source.url}: the download has {len(content)} bytes and a wrong SHA-256; it may be incomplete, or the "
+            "answer of a proxy; try again"
         )
     return content
 

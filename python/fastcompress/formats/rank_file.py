@@ -1,4 +1,4 @@
-"""tiktoken's rank files, one line per token: its bytes in base64, a space, its rank. And GPT-2's list of merges."""
+"""The rank files of tiktoken, with one token per line (bytes in base64, a space, the rank), and GPT-2's merge list."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fastcompress._core import bpe as _core
-from fastcompress.errors import ConfigError, FormatError
+from fastcompress.errors import ConfigError, FormatError, with_place
 from fastcompress.formats.byte_level import ALPHABET, from_alphabet
 from fastcompress.formats.published_ranks import PublishedEncoding
 from fastcompress.formats.rank_cache import published_file
 
 MAX_IDS = 1 << 21
-"""Ids are below this, as in the core."""
+"""The limit of ids: they are below this, as in the core."""
 
 
 def read_rank_file(path: str | os.PathLike[str]) -> dict[bytes, int]:
-    """Return the ranks of a ``.tiktoken`` file, in the order of ranks. O(file).
+    """Return the ranks of a ``.tiktoken`` file, in the order of ranks.
 
-    Raises FormatError, with the line's number, for a line that is not ``base64 rank``, for a repeated token or rank,
-    and for an empty file; ConfigError for a file that leaves too many ranks unused.
+    Raises:
+        FormatError: A line is not ``base64 rank`` or repeats a token or a rank (the line's number is named), or the
+            file is empty.
+        ConfigError: The file leaves too many ranks unused.
     """
     with naming_file(path):
         return _core.parse_rank_file(Path(path).read_bytes())
@@ -36,16 +38,16 @@ def read_published_ranks(encoding: PublishedEncoding) -> bytes:
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put a file's name before what the core says of its content."""
+    """Start the messages of the block's errors, which are about a file's content, with the file's name."""
     try:
         yield
     except (FormatError, ConfigError) as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise with_place(error, path) from error
 
 
 def _rank_file_of_merges(merges: str) -> bytes:
-    """Return the rank file that says the same as GPT-2's ``vocab.bpe``: the bytes, then a token per merge, in order."""
+    """Return the rank file that is equivalent to GPT-2's ``vocab.bpe``: single bytes, then one token per merge."""
     tokens = [from_alphabet(character) for character in sorted(ALPHABET)]
-    lines = merges.split("\n")[1:]  # after the version
+    lines = merges.split("\n")[1:]  # the first line is the version
     tokens += [from_alphabet(line.replace(" ", "")) for line in lines if line]
     return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens) if token)

@@ -11,7 +11,8 @@ from pathlib import Path
 from fastcompress._files import write_atomically
 from fastcompress.errors import FormatError, OutputError
 from fastcompress.formats.byte_level import ALPHABET, from_alphabet
-from fastcompress.formats.rank_cache import address_path, cache_folder, download, store
+from fastcompress.formats.download import download
+from fastcompress.formats.rank_cache import address_path, cache_folder, store
 
 
 def read_file(blobpath: str) -> bytes:
@@ -38,10 +39,19 @@ def check_hash(data: bytes, expected_hash: str) -> bool:
 
 
 def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
-    """Return what `read_file` returns, for an address from tiktoken's cache folder if that has it.
+    """Return the content of a file as `read_file` does, with tiktoken's cache folder for web addresses.
 
-    A cached file with another hash is replaced. Local files are read directly. Raises FormatError, a ValueError, if
-    what was read has another hash, and what `read_file` raises.
+    Local files are not cached.
+
+    Args:
+        blobpath: A path or an address.
+        expected_hash: The SHA-256 of the content, as hexadecimal digits; a cached file with another one is downloaded
+            again. None for no check.
+
+    Raises:
+        FormatError: The content has another hash. A ValueError.
+        OutputError: The cache folder that a variable names cannot be written to.
+        MissingFileError: As for `read_file`, which may also raise OSError and ImportError.
     """
     folder, chosen_by_user = cache_folder()
     path = None if folder is None or "://" not in blobpath else address_path(folder, blobpath)
@@ -51,7 +61,7 @@ def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
             return content
     content = read_file(blobpath)
     if expected_hash and not check_hash(content, expected_hash):
-        raise FormatError(f"{blobpath}: its SHA-256 is not {expected_hash}; the file is damaged or another one")
+        raise FormatError(f"{blobpath}: the SHA-256 is not {expected_hash}; the file is damaged, or another one")
     if path is not None:
         try:
             store(path, content)

@@ -112,7 +112,7 @@ def test_byte_by_byte_and_of_unknown_size() -> None:
     data = text_of(70_000)
     packer = Compressor(level=1, block_bytes=LEAST)
     packed = b"".join(packer.update(data[i : i + 1]) for i in range(len(data))) + packer.finish()
-    assert info(packed) == archive.ArchiveInfo("lz", 1, LEAST, None, None)
+    assert info(packed) == archive.Header("lz", 1, LEAST, None, None)
     unpacker = Decompressor()
     assert b"".join(unpacker.update(packed[i : i + 1]) for i in range(len(packed))) == data
     unpacker.finish()
@@ -303,7 +303,7 @@ def test_arguments() -> None:
 
 def test_info() -> None:
     blob = compress(b"abc" * 1000, level=3, block_bytes=1 << 17)
-    assert info(blob[:72]) == archive.ArchiveInfo("lz", 3, 1 << 17, 3000, None)
+    assert info(blob[:72]) == archive.Header("lz", 3, 1 << 17, 3000, None)
     with pytest.raises(FormatError):
         info(blob[:71])
 

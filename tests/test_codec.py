@@ -232,5 +232,5 @@ def test_bigrams_of_large_vocabularies_need_no_square():
     assert bigram_coverage(tokens, 100_000) == BigramCoverage(3, 10**10, 5)
     for short in ([], [5]):
         assert bigram_coverage(short, 10) == BigramCoverage(0, 100, len(short))
-    with pytest.raises(DataError, match=r"not all in \[0, 99999\)"):
+    with pytest.raises(DataError, match=r"must be in \[0, 99999\)"):
         bigram_coverage(tokens, 99_999)

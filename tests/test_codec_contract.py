@@ -285,7 +285,7 @@ def test_ids_out_of_range_are_named_with_their_position(name: str) -> None:
 def test_ids_of_a_wrong_type_are_a_type_error(name: str, wrong: object) -> None:
     codec = CODECS[name]
     for call in (codec.decode, codec.byte_lengths):
-        with pytest.raises(TypeError, match="tokens must be one-dimensional integers"):
+        with pytest.raises(TypeError, match="they must be one-dimensional integers"):
             call(wrong)  # type: ignore[arg-type]
 
 

@@ -76,22 +76,22 @@ py::bytes to_bytes(const BoundCodebook& self) {
     return to_py_bytes(without_gil([&] { return self.book().serialize(); }));
 }
 
-py::array narrow_if(std::vector<uint32_t> ids, bool is_narrow) {
-    if (!is_narrow) return to_array(std::move(ids));
+py::array id_array(std::vector<uint32_t> ids, bool as_uint16) {
+    if (!as_uint16) return to_array(std::move(ids));
     return to_array(without_gil([&] { return std::vector<uint16_t>(ids.begin(), ids.end()); }));
 }
 
-py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads, bool is_narrow) {
+py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads, bool as_uint16) {
     const TextView view(text);
     std::vector<uint32_t> ids;
     without_gil([&] {
         ids.reserve(view.bytes().size() / 4);
         self.encode_to(view.bytes(), threads_or_all(num_threads), ids);
     });
-    return narrow_if(std::move(ids), is_narrow);
+    return id_array(std::move(ids), as_uint16);
 }
 
-py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_threads, bool is_narrow) {
+py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_threads, bool as_uint16) {
     const std::vector<TextView> views = text_views(texts);
     std::vector<uint64_t> offsets(views.size() + 1);
     std::vector<uint32_t> joined;
@@ -105,7 +105,7 @@ py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_t
         joined.reserve(offsets.back());
         for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
     });
-    return py::make_tuple(narrow_if(std::move(joined), is_narrow), to_array(std::move(offsets)));
+    return py::make_tuple(id_array(std::move(joined), as_uint16), to_array(std::move(offsets)));
 }
 
 template <class Id>
@@ -204,7 +204,7 @@ void bind_equal_info(py::module_& m) {
         .def("encode", &encode)
         .def("encode_batch", &encode_batch)
         .def("decode", &decode<uint32_t>)
-        .def("decode_narrow", &decode<uint16_t>)
+        .def("decode_uint16", &decode<uint16_t>)
         .def("lengths", &lengths)
         .def("last_bytes", &last_bytes)
         .def("strings", &strings)

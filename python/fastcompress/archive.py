@@ -1,7 +1,7 @@
-"""Lossless compression of any bytes into .fcz archives, whose every byte is checked when they are read.
+"""Lossless compression of any bytes into .fcz files, in which every byte is covered by a checksum.
 
-Which bytes come out depends on the data and the settings alone: not on the machine, the number of threads or how the
-data arrived. ``cpp/fastcompress/archive/FORMAT.md`` defines them.
+The compressed bytes depend on the data and the settings alone: not on the machine, the number of threads, or the pieces
+in which the data arrived. ``cpp/fastcompress/archive/FORMAT.md`` defines them.
 
 >>> blob = compress(b"to be, or not to be" * 100)
 >>> decompress(blob) == b"to be, or not to be" * 100
@@ -15,15 +15,17 @@ from typing import Any, Literal, TypeAlias
 
 from fastcompress._arguments import as_integer, as_num_threads, shown
 from fastcompress._core import archive as _core
+from fastcompress._deprecated import renamed_names
 from fastcompress.errors import BusyError, ConfigError, FormatError
 
-__all__ = ["DEFAULT_MAX_OUTPUT", "ArchiveInfo", "Compressor", "Decompressor", "compress", "decompress", "info"]
+__all__ = ["DEFAULT_MAX_OUTPUT", "Compressor", "Decompressor", "Header", "compress", "decompress", "info"]
 
 Method: TypeAlias = Literal["lz", "cm"]
 Data: TypeAlias = str | bytes | bytearray | memoryview
 
-# What decompress() gives at most unless told otherwise: 1 GiB, so that no small file from a stranger fills the memory.
 DEFAULT_MAX_OUTPUT = 1 << 30
+"""The default limit of `decompress`, 1 GiB, so that a small file from an unknown source cannot fill the memory."""
+
 _UNLIMITED = (1 << 64) - 1
 
 
@@ -35,39 +37,60 @@ def compress(
     block_bytes: int | None = None,
     num_threads: int | None = None,
 ) -> bytes:
-    """The archive of `data` (a str as UTF-8).
+    """Compress data.
 
     Args:
-        method: "lz": LZ77 under adaptive models, quick to decompress. "cm": every byte predicted by a mixture of
-            contexts (`arithmetic.ContextMixer`), smaller, at some 1 MB a second each way.
-        level: 1 (quickest) to 9 (smallest); None: 8 of "lz", 5 of "cm". Of "cm" it is the size of the model, at most
-            2**(17 + level) bytes a thread on both sides.
-        block_bytes: how much is coded at once, 64 KiB to 64 MiB; None: by level, 4 to 16 MiB, of "cm" 16 MiB. Each
-            block is coded alone, so larger ones compress better, and several are coded and decoded at the same time.
-        num_threads: None: one a core; the archive is the same for any number.
+        data: Any bytes; a str is encoded as UTF-8.
+        method: "lz" is LZ77 with adaptive models, fast to decompress. "cm" predicts every byte by a mixture of contexts
+            (`arithmetic.ContextMixer`): smaller output, at about 1 MB per second in both directions.
+        level: 1 (fastest) to 9 (smallest); None for 8 with "lz" and 5 with "cm". For "cm" it is the size of the model,
+            which takes at most 2**(17 + level) bytes per thread, for compression and decompression alike.
+        block_bytes: Bytes per block, 64 KiB to 64 MiB; None for 4 to 16 MiB by level, or 16 MiB with "cm". Blocks are
+            independent: larger ones compress better, smaller ones keep more threads busy.
+        num_threads: None for one per core. Does not change the result.
 
-    ConfigError: a setting out of range. Memory: some 15 bytes a byte of the blocks under way for "lz". Releases the
-    GIL.
+    Returns:
+        The contents of an .fcz file.
+
+    Raises:
+        ConfigError: A setting is out of range.
+        SurrogateError: A str has a surrogate.
+
+    Releases the GIL. With "lz", compression takes about 15 bytes of memory per byte of the blocks in progress.
     """
     return _core.compress(data, *_settings(method, level, block_bytes, num_threads))
 
 
 def decompress(blob: Data, *, max_output: int | None = DEFAULT_MAX_OUTPUT, num_threads: int | None = None) -> bytes:
-    """The data of an archive: decompress(compress(data)) == data.
+    """Decompress the contents of an .fcz file: decompress(compress(data)) == data.
 
-    FormatError: it is no archive, cut off, changed in whatever way, of a newer version, or holds more than
-    `max_output` bytes (None: no bound), which is found out before memory is taken for them. O(blob + data). Releases
-    the GIL.
+    Args:
+        blob: The whole contents of the file.
+        max_output: The largest number of bytes to return; None for no limit.
+        num_threads: None for one per core. Does not change the result.
+
+    Raises:
+        FormatError: The contents are of another format or a newer version, truncated or changed in any way, or they
+            decompress to more than `max_output` bytes. The latter is checked before memory is allocated for them.
+        ConfigError: An argument is out of range.
+
+    O(len(blob) + bytes returned); releases the GIL.
     """
     return _core.decompress(blob, _bound(max_output), as_num_threads(num_threads))
 
 
 class Compressor:
-    """Makes an archive of data that comes in pieces: what `update` and `finish` return, joined, is the archive.
+    """A compressor of data that arrives in pieces.
 
-    The same bytes for any pieces. Memory: two blocks a thread and what coding them takes; the arguments are those of
-    `compress`. `content_bytes`, if it is known how long the data will be, is put into the header; the archive is then
-    that of `compress`.
+    The results of all `update` calls and of `finish`, joined, are the compressed file, whatever the pieces. With
+    `content_bytes` it equals what `compress` returns. Memory: two blocks per thread, and what compressing them takes.
+
+    One thread at a time: a call while another one runs raises BusyError.
+
+    >>> compressor = Compressor(content_bytes=12)
+    >>> blob = compressor.update(b"to be ") + compressor.update(b"or not") + compressor.finish()
+    >>> blob == compress(b"to be or not")
+    True
     """
 
     def __init__(
@@ -83,9 +106,9 @@ class Compressor:
 
         Args:
             method: "lz" or "cm".
-            level: 1 to 9, or None for the method's own.
-            block_bytes: None for the level's own.
-            content_bytes: The length of the data if it is known: it is put into the header.
+            level: 1 to 9, or None for the default of the method.
+            block_bytes: 64 KiB to 64 MiB, or None for the default of the level.
+            content_bytes: The length of the data, which is stored in the header, or None if it is not known yet.
             num_threads: None for one per core.
 
         Raises:
@@ -102,12 +125,12 @@ class Compressor:
         return f"Compressor({self._settings}, {'finished' if self._is_finished else 'open'})"
 
     def update(self, data: Data) -> bytes:
-        """Takes data; returns what is done of the archive, some bytes or none."""
+        """Append data; return the part of the compressed file that is complete and not returned yet, perhaps empty."""
         self._check_open()
         return self._writer.append(data)
 
     def finish(self) -> bytes:
-        """The rest of the archive. ConfigError: the data was not `content_bytes` long."""
+        """Return the rest of the compressed file. Raises ConfigError if the data was not `content_bytes` long."""
         self._check_open()
         try:
             rest = self._writer.finish()
@@ -121,21 +144,34 @@ class Compressor:
 
     def _check_open(self) -> None:
         if self._is_finished:
-            raise ConfigError("this Compressor is finished; make another for another archive")
+            raise ConfigError("this Compressor is finished; make another one for more data")
 
 
 class Decompressor:
-    """Reads an archive that comes in pieces: what `update` returns, joined, is the data.
+    """A decompressor of a file that arrives in pieces.
 
-    Everything returned has been checked; that nothing is missing is known when `finish` has returned. Errors and
-    arguments are those of `decompress`, but there is no bound unless one is given, since no more memory is used than a
-    block a thread. After an error it is of no more use.
+    The results of all `update` calls, joined, are the data. All bytes returned have been verified; call `finish` to
+    verify that none are missing. Memory: one block per thread, so there is no limit of the output by default. After an
+    error every call raises it again.
+
+    One thread at a time: a call while another one runs raises BusyError.
+
+    >>> blob = compress(b"to be or not to be")
+    >>> decompressor = Decompressor()
+    >>> decompressor.update(blob[:10]) + decompressor.update(blob[10:])
+    b'to be or not to be'
+    >>> decompressor.finish()
     """
 
     def __init__(self, *, max_output: int | None = None, num_threads: int | None = None) -> None:
-        """Begin to read; the arguments are those of `decompress`, but `max_output` None, the default, is no bound.
+        """Begin to read a compressed file.
 
-        Raises ConfigError if an argument is out of range.
+        Args:
+            max_output: The largest number of bytes to return in all; None for no limit.
+            num_threads: None for one per core.
+
+        Raises:
+            ConfigError: An argument is out of range.
         """
         self._reader = _core.Reader(_bound(max_output), as_num_threads(num_threads))
         self._max_output = max_output
@@ -146,7 +182,10 @@ class Decompressor:
         return f"Decompressor(max_output={self._max_output}, {state})"
 
     def update(self, blob: Data) -> bytes:
-        """Takes bytes of the archive; returns data that is decoded and checked, some bytes or none."""
+        """Take the next bytes of the file; return the data decompressed and verified since the last call.
+
+        Raises FormatError as `decompress` does.
+        """
         if self._error is not None:
             raise self._error
         try:
@@ -156,22 +195,25 @@ class Decompressor:
             raise
 
     def finish(self) -> None:
-        """FormatError if the archive does not end here."""
+        """Verify that the file is complete. Raises FormatError if it does not end here."""
         if self._error is not None:
             raise self._error
         self._reader.finish()
 
 
 @dataclass(frozen=True)
-class ArchiveInfo:
-    """What an archive's header says.
+class Header:
+    """The contents of a compressed file's header.
+
+    >>> info(compress(b"to be", level=3))
+    Header(method='lz', level=3, block_bytes=4194304, content_bytes=5, model_sha256=None)
 
     Attributes:
         method: "lz" or "cm".
-        level: what it was compressed with.
-        block_bytes: of each block but the last, which may be shorter.
-        content_bytes: of the data; None: it was not known when the archive was begun.
-        model_sha256: of the model that decompressing takes, None for none.
+        level: The level of compression.
+        block_bytes: Bytes of data in each block but the last, which may be shorter.
+        content_bytes: Bytes of data in all; None if that was not known when compression began.
+        model_sha256: The SHA-256 of the model needed to decompress, as 64 hexadecimal digits; None for no model.
     """
 
     method: Method
@@ -181,14 +223,17 @@ class ArchiveInfo:
     model_sha256: str | None
 
 
-def info(blob: Data) -> ArchiveInfo:
-    """The header of an archive, of which the first 72 bytes are enough. FormatError as in `decompress`."""
+def info(blob: Data) -> Header:
+    """Parse the header of a compressed file, of which the first 72 bytes are enough.
+
+    Raises FormatError as `decompress` does.
+    """
     method, level, block_bytes, content_bytes, model_hash = _core.header(blob)
-    return ArchiveInfo(method, level, block_bytes, content_bytes, model_hash.hex() if any(model_hash) else None)
+    return Header(method, level, block_bytes, content_bytes, model_hash.hex() if any(model_hash) else None)
 
 
 def _settings(method: str, level: int | None, block_bytes: int | None, num_threads: int | None) -> tuple[Any, ...]:
-    """Return what the core takes: None is 0."""
+    """Return (method, level, block_bytes, num_threads) as the core takes them, with 0 for None."""
     if not isinstance(method, str):
         raise TypeError(f"method is {shown(method)}; it must be 'lz' or 'cm'")
     if level is not None:
@@ -202,4 +247,7 @@ def _settings(method: str, level: int | None, block_bytes: int | None, num_threa
 def _bound(max_output: int | None) -> int:
     if max_output is None:
         return _UNLIMITED
-    return min(as_integer(max_output, "max_output", 0, 1 << 4096, or_none="no bound"), _UNLIMITED)
+    return min(as_integer(max_output, "max_output", 0, 1 << 4096, or_none="no limit"), _UNLIMITED)
+
+
+__getattr__ = renamed_names(__name__, {"ArchiveInfo": "Header"})

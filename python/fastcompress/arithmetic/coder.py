@@ -29,8 +29,8 @@ class Encoder(_core.Encoder):
     to whole bytes: at most 0.006 bits per symbol too many with P = 24, and 0.00002 with P = 16 (FORMAT.md, "What it
     costs"). The decoder must be given the same frequencies and the number of symbols.
 
-    One thread at a time: a call while another one runs raises BusyError. Calls release the GIL; an array that another
-    thread changes meanwhile gives a DataError or the code of some mixture of its states.
+    One thread at a time: a call while another one runs raises BusyError. Calls release the GIL. If another thread
+    changes an array meanwhile, the result is a DataError or the code of some mixture of its states.
 
     >>> from fastcompress.arithmetic import quantize
     >>> table = quantize([5, 2, 1])
@@ -82,9 +82,9 @@ class Encoder(_core.Encoder):
         """
         given = np.asarray(symbols)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise TypeError("symbols must be a one-dimensional array of integers")
+            raise TypeError(f"symbols are {given.dtype} of shape {given.shape}; they must be one-dimensional integers")
         if given.size and not 0 <= int(given.min()) <= int(given.max()) < 1 << 32:
-            raise DataError(f"symbols from {given.min()} to {given.max()}; they must be those of the tables, from 0")
+            raise DataError(f"symbols are {given.min()} to {given.max()}; they must be 0 to V - 1")
         known = given.astype(np.uint32)
         before = self.snapshot()
         try:
@@ -119,11 +119,11 @@ class Decoder:
         """Begin to read a code.
 
         Args:
-            code: The whole code, or pieces of any length that are asked for as they are needed.
-            allow_trailing: Let `finish` accept bytes after the code, such as padding.
+            code: The whole code, or an iterable of pieces of any length, which are read as they are needed.
+            allow_trailing: Whether `finish` accepts bytes after the code, such as padding.
 
         Raises:
-            TypeError: It is neither bytes nor an iterable.
+            TypeError: `code` is neither bytes nor an iterable.
         """
         self._core = _core.Decoder()
         self._allow_trailing = bool(allow_trailing)
@@ -145,7 +145,7 @@ class Decoder:
 
     @property
     def num_bytes_read(self) -> int:
-        """The length of the code of the symbols decoded so far, in bytes: what follows belongs to something else."""
+        """The length in bytes of the code of the symbols decoded so far; what follows it is not part of the code."""
         return self._core.num_bytes_read
 
     def finish(self) -> None:
@@ -176,12 +176,12 @@ class Decoder:
 
         Args:
             cumulative: One table uint32[V + 1] for all symbols, or one row per symbol, uint32[n, V + 1].
-            num_symbols: Their number; needed with one table.
+            num_symbols: The number of symbols, which is needed with one table.
             dtype: uint8, uint16 or uint32.
 
         Raises:
             FormatError: The code is not one of these symbols.
-            DataError: A table is invalid, or the number of rows is another.
+            DataError: A table is invalid, or `num_symbols` is not the number of rows.
             ConfigError: The symbols do not fit `dtype`, or `num_symbols` is negative.
         """
         tables = np.asarray(cumulative)
@@ -190,7 +190,7 @@ class Decoder:
             num_symbols = as_integer(num_symbols, "num_symbols", 0, _MOST_SYMBOLS)
         if tables.ndim == 2:
             if num_symbols not in (None, len(tables)):
-                raise DataError(f"{num_symbols} symbols and {len(tables)} rows; give one row a symbol")
+                raise DataError(f"num_symbols is {num_symbols}; it must be the number of rows, {len(tables)}, or None")
             rows = [self._core.decode_array(tables[b:e], e - b, wanted) for b, e in self._steps(len(tables))]
             return _joined(rows, wanted)
         if num_symbols is None:
@@ -227,7 +227,7 @@ class Decoder:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Refuse a call that asks for pieces while another one does."""
+        """Raise BusyError if another call is reading pieces."""
         if not self._filling.acquire(blocking=False):
             raise BusyError(
                 "another thread is using this Decoder; give each thread its own, or use it from one thread at a time"
@@ -245,7 +245,7 @@ class Decoder:
             self._pieces = None
 
     def _fill(self) -> int:
-        """Ask for pieces until there is something to decode, and return the number of symbols that can be."""
+        """Read pieces until there is something to decode; return the number of symbols that can be decoded now."""
         if self._pieces is not None:
             with self._turn():
                 while self._pieces is not None and self._core.num_ready < _FEW_SYMBOLS:
@@ -253,7 +253,7 @@ class Decoder:
         return self._core.num_ready
 
     def _steps(self, num_symbols: int) -> Iterator[tuple[int, int]]:
-        """Yield [begin, end) of what can be decoded at a time."""
+        """Yield ranges [begin, end) of symbols that can be decoded at a time."""
         begin = 0
         while True:
             end = min(num_symbols, begin + self._fill())

@@ -1,7 +1,7 @@
-"""Integer models: the same predictions, and so the same codes, on every machine.
+"""Models in integers, which give the same predictions, and therefore the same codes, on every machine.
 
-`ContextMixer` predicts bytes from those before them; ``cpp/fastcompress/context_mixer/FORMAT.md`` defines its frozen
-format. `AdaptiveFrequencies` counts symbols of any alphabet.
+`ContextMixer` predicts each byte from the bytes before it; ``cpp/fastcompress/context_mixer/FORMAT.md`` defines its
+predictions and its file. `AdaptiveFrequencies` counts the symbols of any alphabet.
 
 >>> mixer = ContextMixer(log2_table_bytes=16)
 >>> code = mixer.encode(b"to be or not to be")
@@ -30,13 +30,17 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 
 class ContextMixer:
-    """A model of the next byte: contexts of orders 1 to 6, words, tables and repetitions, mixed.
+    """A model of the next byte that mixes predictions from contexts of orders 1 to 6, words, tables and repetitions.
 
-    Adaptive until it is frozen: it learns from what it codes, and the decoder with it. A frozen one predicts every
-    document (and every window, if it has windows) from its own bytes alone and never changes.
+    A mixer is adaptive until it is frozen: it learns from what it codes, as the decoder does. A frozen mixer never
+    changes, and predicts each document from the bytes of that document alone.
 
-    Reading functions (`encode`, `decode`, `distribution`) change nothing: an adaptive mixer codes with a copy that
-    goes on learning. They may run in several threads at once; beside `update` or `reset` they raise BusyError.
+    `encode`, `decode` and `distribution` do not change the mixer: an adaptive one codes with a copy, which goes on
+    learning. They may run in several threads at once, but raise BusyError while `update` or `reset` runs.
+
+    >>> mixer = ContextMixer.train([b"to be or not to be"] * 20, log2_table_bytes=16).freeze()
+    >>> len(mixer.encode(b"not to be")), mixer.decode(mixer.encode(b"not to be"), 9)
+    (2, b'not to be')
     """
 
     def __init__(
@@ -47,17 +51,18 @@ class ContextMixer:
         reset_interval: int | None = None,
         window: int | None = None,
     ) -> None:
-        """A mixer that knows nothing.
+        """Make an adaptive mixer that has learned nothing yet.
 
         Args:
-            log2_table_bytes: memory for statistics by context, 12 to 30; more serves longer texts.
-            log2_match_entries: how many positions the models of repetitions and tables remember, 10 to 24 (and 16 times
-                as many bytes); None: no such models.
-            reset_interval: The number of bytes of a document after which the context is emptied, again and again; None
-                for never. Its old name is `window`.
+            log2_table_bytes: The memory for statistics by context is 2**log2_table_bytes bytes; 12 to 30. Longer texts
+                need more.
+            log2_match_entries: The models of repetitions and tables remember 2**log2_match_entries positions, in 16
+                times as many bytes; 10 to 24. None for a mixer without these models.
+            reset_interval: The context is emptied whenever this many bytes of a document have passed; None for never.
+            window: The old name of `reset_interval`.
 
         Raises:
-            ConfigError: a setting is out of range.
+            ConfigError: A setting is out of range.
         """
         reset_interval = renamed_argument("window", window, "reset_interval", reset_interval)
         if reset_interval is not None:
@@ -83,20 +88,21 @@ class ContextMixer:
         reset_interval: int | None = None,
         window: int | None = None,
     ) -> ContextMixer:
-        """Return an adaptive mixer that has learned from a text, or from documents, each from an empty context.
-
-        Meant for a mixer to `freeze`, hence without the models of repetitions, which a frozen mixer does not have,
-        unless they are asked for. O(bytes).
+        """Return an adaptive mixer that has learned from documents, each starting with an empty context.
 
         Args:
             source: One text, or an iterable of documents.
             log2_table_bytes: As for the constructor.
-            log2_match_entries: As for the constructor.
-            reset_interval: As for the constructor; give the number of bytes of the windows that it will be used for,
-                and it learns how windows begin. Its old name is `window`.
+            log2_match_entries: As for the constructor, but None by default, since a mixer is trained to be frozen, and
+                a frozen mixer does not have these models.
+            reset_interval: As for the constructor. For use with windows (`codec.WindowsCodec`), give the typical number
+                of bytes in a window, so that the mixer learns how windows begin.
+            window: The old name of `reset_interval`.
 
         Raises:
             ConfigError: A setting is out of range.
+
+        Takes about 1 s per MB.
         """
         reset_interval = renamed_argument("window", window, "reset_interval", reset_interval)
         mixer = cls(
@@ -110,72 +116,99 @@ class ContextMixer:
         return mixer
 
     def update(self, data: BytesLike) -> None:
-        """Learn from bytes that follow the last ones. Raises ConfigError if it is frozen. About 1 MB per second."""
+        """Learn from the next bytes of the current document. About 1 MB per second.
+
+        Raises ConfigError if the mixer is frozen.
+        """
         self._core.update(_checked(data))
 
     def reset(self) -> None:
-        """End the document: the next `update` begins with an empty context. What was learned stays."""
+        """End the current document: the next `update` starts with an empty context. What was learned is kept."""
         self._core.reset()
 
     def freeze(self) -> ContextMixer:
-        """Return a copy that never changes, without the models of repetitions and tables."""
+        """Return a frozen copy, which has no models of repetitions and tables."""
         return self._of(self._core.frozen())
 
     @property
     def core(self) -> _core.ContextMixer:
-        """The native object, for other parts of this package."""
+        """The native object, for other modules of this package."""
         return self._core
 
     @property
     def is_frozen(self) -> bool:
-        """True if it never changes."""
+        """True if the mixer no longer learns."""
         return self._core.is_frozen
 
     @property
     def num_bytes(self) -> int:
-        """The number of bytes it has learned from."""
+        """The number of bytes that the mixer has learned from."""
         return self._core.num_bytes
 
     @property
     def reset_interval(self) -> int | None:
-        """The number of bytes of a document after which the context is emptied, or None for never."""
+        """The number of bytes of a document after which the context is emptied each time, or None for never."""
         return self._core.params[2] or None
 
     window = RenamedAttribute("reset_interval")
 
     def distribution(self, context: BytesLike, precision: int = 16) -> npt.NDArray[np.uint32]:
-        """Return the frequencies, uint32[256], of the byte that follows `context`, the whole document so far.
+        """Return the frequencies of the byte that follows a context.
 
-        They are at least 1 and sum to 2**precision, 8 to 24. Models of repetitions and tables have no part in them.
+        The models of repetitions and tables are not used.
+
+        Args:
+            context: The whole document so far.
+            precision: The frequencies sum to 2**precision; 8 to 24.
+
+        Returns:
+            uint32[256], each at least 1.
+
+        Raises:
+            ConfigError: `precision` is out of range.
         """
         return self.distributions([context], precision).reshape(256)
 
     def distributions(
         self, contexts: Sequence[BytesLike], precision: int = 16, *, num_threads: int | None = None
     ) -> npt.NDArray[np.uint32]:
-        """Return the `distribution` of each context: uint32[n, 256]."""
+        """Return the `distribution` of each context, uint32[n, 256].
+
+        Args:
+            contexts: Any iterable of contexts, read once.
+            precision: As for `distribution`.
+            num_threads: None for one per core. Does not change the result.
+
+        Raises:
+            ConfigError: An argument is out of range.
+        """
         precision = as_integer(precision, "precision", 8, 24)
         checked = [_checked(context) for context in as_texts(contexts, "contexts")]
         return self._core.distributions(checked, precision, as_num_threads(num_threads))
 
     def encode(self, data: BytesLike) -> bytes:
-        """Return the code of a document, which does not say how long the document is. About 1 MB per second.
+        """Return the code of a document. About 1 MB per second.
 
-        The mixer does not change, so that it can `decode`.
+        The code does not contain the document's length, which `decode` needs. The mixer does not change.
         """
         return self._core.encode(_checked(data))
 
     def decode(self, blob: BytesLike, num_bytes: int) -> bytes:
-        """Return the document of `num_bytes` bytes that an equal mixer encoded.
+        """Decode what `encode` of an equal mixer returned.
+
+        Args:
+            blob: The code.
+            num_bytes: The length of the document.
 
         Raises:
-            FormatError: The code is cut off or damaged, or bytes follow it. (A damaged code may also give other bytes:
-                there is no checksum.)
+            FormatError: The code is truncated or damaged, or bytes follow it. There is no checksum: a damaged code may
+                also decode to other bytes.
+            ConfigError: `num_bytes` is out of range.
         """
         return self._core.decode(_checked(blob), as_integer(num_bytes, "num_bytes", 0, 2**63 - 1))
 
     def to_bytes(self) -> bytes:
-        """Return the contents of the mixer's file: all that was learned, without the context."""
+        """Return the contents of the mixer's file: the settings and what was learned, without the current context."""
         return self._core.to_bytes()
 
     @classmethod
@@ -189,11 +222,14 @@ class ContextMixer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ContextMixer:
-        """Read what `save` wrote. Raises MissingFileError or FormatError."""
+        """Read a file written by `save`.
+
+        Raises MissingFileError if it does not exist, FormatError if it is not a mixer's file.
+        """
         try:
             blob = Path(path).read_bytes()
         except FileNotFoundError as error:
-            raise MissingFileError(f"{path}: there is no such file") from error
+            raise MissingFileError(f"{path}: no such file; name one that ContextMixer.save wrote") from error
         try:
             return cls.from_bytes(blob)
         except FormatError as error:
@@ -201,7 +237,7 @@ class ContextMixer:
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of the mixer's file, in hexadecimal. O(table)."""
+        """The SHA-256 of the mixer's file, as 64 hexadecimal digits. Takes O(2**log2_table_bytes)."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
@@ -213,22 +249,29 @@ class ContextMixer:
 
 
 class AdaptiveFrequencies:
-    """A model of order 0 for 1 to 2**22 symbols: the counts of each, recent ones weighing more.
+    """An adaptive model of order 0: the counts of 1 to 2**22 symbols, in which recent symbols weigh more.
 
-    Counts begin at 1; a symbol that comes gets `increment` more; when the sum passes `limit` all are halved.
-    O(log V) a symbol.
+    All counts start at 1. Each symbol adds `increment` to its count; when the sum of the counts exceeds `limit`, all
+    are halved. O(log V) per symbol. `encode` and `decode` do not change the model. One thread at a time: a call while
+    `update` runs raises BusyError.
+
+    >>> model = AdaptiveFrequencies(3)
+    >>> code = model.encode([0, 0, 1, 0, 2, 0])
+    >>> model.decode(code, 6).tolist()
+    [0, 0, 1, 0, 2, 0]
     """
 
     def __init__(self, num_symbols: int, *, increment: int = 32, limit: int | None = None) -> None:
-        """A model that has seen nothing.
+        """Make a model in which all symbols have the same frequency.
 
         Args:
-            num_symbols: V, of the alphabet 0 to V - 1.
-            increment: 1 to 2**16; greater learns faster.
-            limit: of the sum of counts, at least 2 V + 2 increment; less forgets faster. None: 2**precision.
+            num_symbols: The size of the alphabet, V; symbols are 0 to V - 1.
+            increment: 1 to 2**16; a larger one learns faster.
+            limit: The limit of the sum of counts, at least 2 * V + 2 * increment; a smaller one forgets faster. None
+                for 2**precision.
 
         Raises:
-            ConfigError: a setting is out of range.
+            ConfigError: A setting is out of range.
         """
         num_symbols = as_integer(num_symbols, "num_symbols", 1, 2**22)
         increment = as_integer(increment, "increment", 1, 2**16)
@@ -243,7 +286,7 @@ class AdaptiveFrequencies:
 
     @property
     def precision(self) -> int:
-        """The P of frequencies that sum to 2**P: max(16, ceil(log2 V) + 8), at most 24."""
+        """The base-2 logarithm of the sum of the frequencies: max(16, ceil(log2(V)) + 8), at most 24."""
         return self._core.precision
 
     def update(self, symbols: npt.ArrayLike) -> None:
@@ -251,20 +294,29 @@ class AdaptiveFrequencies:
         self._core.update(_symbols(symbols))
 
     def cumulative(self) -> npt.NDArray[np.uint32]:
-        """Return the cumulative frequencies, uint32[V + 1], from 0 to 2**precision. O(V)."""
+        """Return the current cumulative frequencies, uint32[V + 1], from 0 to 2**precision. O(V)."""
         return self._core.cumulative()
 
     def encode(self, symbols: npt.ArrayLike) -> bytes:
-        """Return the code of symbols, integers[n], by a copy that learns from them.
+        """Return the code of symbols, integers[n], made by a copy of the model that learns from them.
 
         Raises DataError for a symbol outside the alphabet.
         """
         return self._core.encode(_symbols(symbols))
 
     def decode(self, blob: BytesLike, num_symbols: int) -> npt.NDArray[np.uint32]:
-        """Return the `num_symbols` symbols, uint32[n], that an equal model encoded.
+        """Decode what `encode` of an equal model returned.
 
-        Raises FormatError if the code is cut off or damaged, or bytes follow it.
+        Args:
+            blob: The code.
+            num_symbols: The number of symbols, n.
+
+        Returns:
+            The symbols, uint32[n].
+
+        Raises:
+            FormatError: The code is truncated or damaged, or bytes follow it.
+            ConfigError: `num_symbols` is out of range.
         """
         return self._core.decode(_checked(blob), as_integer(num_symbols, "num_symbols", 0, 2**60 - 1))
 
@@ -283,5 +335,5 @@ def _symbols(symbols: npt.ArrayLike) -> npt.NDArray[Any]:
     if array.size == 0:
         return np.empty(0, np.uint32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise DataError(f"symbols are one row of integers, not {array.dtype}{list(array.shape)}")
+        raise DataError(f"symbols are {array.dtype} of shape {array.shape}; they must be one-dimensional integers")
     return array

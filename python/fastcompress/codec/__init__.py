@@ -1,10 +1,15 @@
-"""Codecs: bytes to token ids and back, one interface for every tokenization the studies compare.
+"""Codecs: one interface for every tokenization that the studies compare, from bytes to token ids and back.
 
-A codec is immutable and thread-safe. Its ids are [0, vocab_size); the data layer adds one more, `vocab_size`,
-that ends a document, and no codec ever produces or accepts it. `fingerprint` covers everything that decides
-the mapping, so codecs with one fingerprint encode alike: shards and checkpoints carry it to know their own.
+A codec is immutable and thread-safe. Its ids are in [0, vocab_size). The data layer adds the id `vocab_size`, which
+marks the end of a document; no codec produces or accepts it. `fingerprint` covers everything that determines the
+mapping, so codecs with equal fingerprints encode alike; shards and checkpoints store it to recognize their codec.
 
-A new kind of codec implements `Codec` and calls `register_codec`; saving, loading and the CLI then know it.
+To add a kind of codec, implement `Codec` and call `register_codec`; `save_codec`, `load_codec` and the command line
+then handle it.
+
+>>> codec = codec_from_spec("lz77-buckets")
+>>> codec.decode(codec.encode("to be or not to be"))
+b'to be or not to be'
 """
 
 from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec

@@ -29,6 +29,11 @@ class WindowsCodec(CodecBase):
     """Windows of `window_bits` bits, each encoded by a frozen mixer from an empty context, as tokens of 8 or 16 bits.
 
     Not unambiguous: some windows that `encode` never produces also decode.
+
+    >>> mixer = ContextMixer.train([b"to be or not to be"] * 20, log2_table_bytes=16, reset_interval=20).freeze()
+    >>> codec = WindowsCodec(mixer, window_bits=32)
+    >>> codec.decode(codec.encode("to be or not to be"))
+    b'to be or not to be'
     """
 
     lossless = True
@@ -47,7 +52,8 @@ class WindowsCodec(CodecBase):
         """
         if token_bits not in (8, 16) or window_bits % token_bits != 0:
             raise ConfigError(
-                f"token_bits is {token_bits} for windows of {window_bits} bits; give 8, or 16 if that divides"
+                f"token_bits is {token_bits} and window_bits is {window_bits}; token_bits must be 8 or 16, and a "
+                "divisor of window_bits"
             )
         self.mixer, self.window_bits, self.token_bits = mixer, window_bits, token_bits
         self._core = _core.WindowCoder(mixer.core, window_bits)
@@ -77,6 +83,11 @@ class ArithmeticCodec(CodecBase):
     """A whole document as one arithmetic code under a frozen mixer, in tokens of 8 or 16 bits.
 
     `unstable_tail` is None because a carry can change tokens at any distance.
+
+    >>> mixer = ContextMixer.train([b"to be or not to be"] * 20, log2_table_bytes=16).freeze()
+    >>> codec = ArithmeticCodec(mixer)
+    >>> codec.decode(codec.encode("to be or not to be"))
+    b'to be or not to be'
     """
 
     lossless = True
@@ -94,9 +105,9 @@ class ArithmeticCodec(CodecBase):
             ConfigError: `token_bits` is neither, or the mixer is not frozen.
         """
         if token_bits not in (8, 16):
-            raise ConfigError(f"token_bits is {token_bits}; give 8 or 16")
+            raise ConfigError(f"token_bits is {token_bits}; it must be 8 or 16")
         if not mixer.is_frozen:
-            raise ConfigError("the context mixer still learns; give mixer.freeze()")
+            raise ConfigError("mixer still learns; it must be frozen: pass mixer.freeze()")
         self.mixer, self.token_bits = mixer, token_bits
         self.vocab_size = 1 << token_bits
         self.name = f"arithmetic-{token_bits}"
@@ -128,14 +139,14 @@ def _fingerprint(kind: str, settings: str, mixer: ContextMixer) -> str:
 
 
 def _tokens(code: bytes, token_bits: int) -> npt.NDArray[np.uint32]:
-    """The code as tokens, big-endian; the last one is padded with zeros."""
+    """Return a code as tokens, big-endian, the last one padded with zeros."""
     if token_bits == 8:
         return np.frombuffer(code, np.uint8).astype(np.uint32)
     return np.frombuffer(code + bytes(len(code) % 2), ">u2").astype(np.uint32)
 
 
 def _decoded(codec: Codec, decode: Any, tokens: npt.ArrayLike) -> tuple[bytes, npt.NDArray[np.uint32]]:
-    """The text, and the number of its bytes that became decodable with each byte of the code."""
+    """Return the text, and the number of its bytes that became decodable with each byte of the code."""
     ids = validate_ids(tokens, codec)
     code = ids.astype(">u2" if codec.vocab_size > 256 else "u1").tobytes()
     try:

@@ -26,7 +26,7 @@ class EqualInfoCodec(CodecBase):
     the bytes that all strings of its 256 ids begin with.
 
     Not unambiguous: many sequences decode to the same text. If the codebook has no pattern, exactly one of them has no
-    forbidden step (`Codebook.illegal_next_bytes`).
+    illegal step (`Codebook.illegal_next_bytes`).
 
     >>> codec = EqualInfoCodec(Codebook.train(b"to be or not to be " * 20, bits=9))
     >>> codec.decode(codec.encode("not to be"))
@@ -91,7 +91,7 @@ class EqualInfoCodec(CodecBase):
         return halves if left_over is None else np.append(halves, known[left_over])
 
     def _windows(self, tokens: npt.ArrayLike) -> tuple[npt.NDArray[np.uint32], int | None]:
-        """The ids of the codebook, and an upper half that is left over at the end."""
+        """Return the ids of the codebook, and the upper half that is left over at the end, or None."""
         ids = validate_ids(tokens, self)
         if not self._has_halves:
             return ids, None
@@ -105,9 +105,9 @@ class EqualInfoCodec(CodecBase):
 
 
 def _common_prefixes(strings: Sequence[bytes]) -> list[bytes]:
-    """The longest common prefix of the strings of each upper half.
+    """Return the longest common prefix of the strings of each upper half.
 
-    Strings are sorted, so what the first and the last of a half have in common, those between them have too.
+    Strings are sorted, so a common prefix of the first and the last of them is common to all.
     """
     prefixes = []
     for begin in range(0, len(strings), 1 << _HALF_BITS):
@@ -138,8 +138,8 @@ class PaperEqualInfoCodec(CodecBase):
             windows: The windows, of at most 16 bits and over all 256 bytes.
             model_fingerprint: Identifies the model; part of the codec's fingerprint.
             token_bits: The number of bits of a window, or 8 for the halves of 16.
-            keeps_wrong: Encode text even if its windows decode to other text, to train on it as the paper did.
-                Otherwise encoding raises DataError for such text.
+            keeps_wrong: Whether to encode text even if its windows decode to other text, to train on it as the paper
+                did. Otherwise encoding raises DataError for such text.
 
         Raises:
             ConfigError: The windows are not such windows, or `token_bits` does not fit them.
@@ -147,7 +147,10 @@ class PaperEqualInfoCodec(CodecBase):
         if windows.num_symbols != 256:
             raise ConfigError(f"the windows have {windows.num_symbols} symbols; a codec needs all 256 bytes")
         if windows.bits > 16 or token_bits not in (windows.bits, _HALF_BITS) or windows.bits % token_bits != 0:
-            raise ConfigError(f"token_bits is {token_bits} for windows of {windows.bits} bits; give those, or 8 of 16")
+            raise ConfigError(
+                f"token_bits is {token_bits} and windows have {windows.bits} bits; they must have at most 16 bits, and "
+                "token_bits must be the same number, or 8 for windows of 16"
+            )
         self.windows, self.token_bits, self.keeps_wrong = windows, token_bits, keeps_wrong
         self.model_fingerprint = model_fingerprint
         self._num_parts = windows.bits // token_bits

@@ -99,7 +99,7 @@ def read_blob(path: str | os.PathLike[str]) -> bytes:
 
 
 def parse_json(blob: bytes) -> Any:
-    """The value of a JSON text; None if it is not JSON."""
+    """Return the value of a JSON text; None if it is not JSON."""
     try:
         return json.loads(blob)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The bytes of a deflate stream as tokens: a baseline that models are known not to learn.
+"""The bytes of a deflate stream as tokens, a baseline from which models are known to learn little.
 
 Huffman codes change from block to block and do not end at byte boundaries, so a byte has no fixed meaning. In a study
 this codec marks the poor end of the scale.
@@ -17,7 +17,7 @@ from fastcompress.codec.files import CodecKind, register_codec
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError, DataError
 
-_RAW = -15  # no header, no checksum: every byte says something
+_RAW = -15  # no header and no checksum, which would carry no information
 
 
 class GzipCodec(CodecBase):
@@ -65,7 +65,7 @@ class GzipCodec(CodecBase):
         return np.array([len(piece) for piece in self._decoded(tokens)], np.int64)
 
     def _decoded(self, tokens: npt.ArrayLike) -> list[bytes]:
-        """The bytes that become decodable with each token."""
+        """Return the bytes that become decodable with each token."""
         decompressor = zlib.decompressobj(_RAW)
         pieces = []
         for position, token in enumerate(validate_ids(tokens, self).astype(np.uint8).tobytes()):

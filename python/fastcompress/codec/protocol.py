@@ -1,4 +1,4 @@
-"""The contract of every codec, and what codecs share to keep it."""
+"""The interface of every codec, and the code that codecs share to implement it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Codec(Protocol):
         lossless: True if every byte string can be encoded.
         unambiguous: True if each byte string is the decoding of exactly one sequence of ids. Then a model's bits per
             byte are exact; otherwise they are an upper bound.
-        unstable_tail: The number of last ids that may change when bytes are appended to the input; None for no bound.
+        unstable_tail: The number of ids at the end that may change when bytes are appended to the input; None for no
+            limit.
     """
 
     @property
@@ -74,7 +75,7 @@ class CodecBase:
     vocab_size: int
 
     def _arguments(self) -> dict[str, Any]:
-        """The arguments that make an equal codec, by name."""
+        """Return the arguments of the constructor that make an equal codec, by name."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
@@ -128,13 +129,13 @@ def validate_ids(tokens: npt.ArrayLike, codec: Codec) -> npt.NDArray[np.uint32]:
     try:
         ids = np.array(tokens)
     except ValueError:  # lists of unequal lengths
-        raise TypeError("tokens must be one-dimensional integers, not nested sequences") from None
+        raise TypeError("tokens are nested sequences; they must be one-dimensional integers") from None
     if ids.ndim == 1 and ids.size == 0 and ids.dtype.kind in "iuf":  # NumPy takes [] for floats
         return np.zeros(0, np.uint32)
     if ids.dtype.kind in "fO" and isinstance(tokens, (list, tuple)) and all(type(token) is int for token in tokens):
         ids = np.array(tokens, object)  # integers that no one integer type holds
     elif ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise TypeError(f"tokens must be one-dimensional integers, not {ids.dtype} of shape {ids.shape}")
+        raise TypeError(f"tokens are {ids.dtype} of shape {ids.shape}; they must be one-dimensional integers")
     bad = (ids >= min(codec.vocab_size, _UINT32_END)) | (ids < 0)
     if bad.any():
         position = int(np.argmax(bad))

@@ -1,4 +1,4 @@
-"""Codecs by name, as users of the command line give them."""
+"""Codecs by name, as users of the command line write them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def codec_from_spec(spec: str, *, default_pattern: str | None = None, other_name
 
 
 def _existing(path: Path, spec: str, other_names: Sequence[str]) -> Path:
-    """The path itself; DataError names what works instead if nothing is there."""
+    """Return the path. Raises DataError, with the names that would work, if it does not exist."""
     if path.exists():
         return path
     names = [*CODECS_BY_NAME, *other_names, *PUBLISHED_ENCODINGS]
@@ -95,7 +95,7 @@ def _from_rank_file(path: str, blob: bytes, default_pattern: str | None) -> BPE:
 
 
 def _published(blob: bytes) -> PublishedEncoding | None:
-    """The first published encoding that has these ranks."""
+    """Return the first published encoding with these ranks, or None."""
     digest = hashlib.sha256(blob).hexdigest()
     for encoding in PUBLISHED_ENCODINGS.values():
         if any(source.sha256 == digest and not source.is_merge_list for source in encoding.sources):

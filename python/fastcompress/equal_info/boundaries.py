@@ -1,8 +1,8 @@
-"""Pairs of bytes between which no pretoken ends in any text: they make `Codebook.illegal_next_bytes` safe.
+"""Pairs of adjacent bytes between which no text has a pretoken boundary, for `Codebook.illegal_next_bytes`.
 
-Whether a border lies between two bytes may depend on what comes before them ("'s" ends a pretoken, "is" does not), and
-on what is still to come (white space belongs to the line break at its end, if there is one). The pairs of ASCII bytes
-here are some between which no border falls in any text at all; tests/test_codebook.py tries to find one.
+In general, a boundary between two bytes may depend on the text before them ("'s" is a pretoken, "is" is a part of one)
+and after them (white space belongs to the line break at its end, if there is one). For the pairs of ASCII bytes listed
+here there is never a boundary between the two; tests/test_codebook.py searches for counterexamples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SYMBOLS = np.frombuffer(b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", np.uint8)
 _VISIBLE = np.arange(0x21, 0x7F, dtype=np.uint8)
 _SPACE = np.frombuffer(b" ", np.uint8)
 
-# (the byte before, the byte after). A space before a letter goes with it under all of these.
+# For each pattern, the pairs of a byte of the first set and one of the second. A space belongs to the letter after it.
 _UNCUT: dict[str, list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]] = {
     "strict": [(_LETTERS, _LETTERS), (_SYMBOLS, _SYMBOLS), (_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "whitespace": [(_VISIBLE, _VISIBLE), (_SPACE, _VISIBLE)],
@@ -32,7 +32,7 @@ _UNCUT: dict[str, list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]] = {
 
 @cache
 def uncut_pairs(pattern: str) -> npt.NDArray[np.bool_]:
-    """bool[256, 256]: no border falls between byte a and byte b after it, in any text."""
+    """Return bool[256, 256], where entry [a, b] says that no text has a pretoken boundary between bytes a and b."""
     pairs = np.zeros((256, 256), np.bool_)
     for before, after in _UNCUT[pattern]:
         pairs[np.ix_(before, after)] = True

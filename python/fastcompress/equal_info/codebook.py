@@ -1,4 +1,4 @@
-"""Codebooks: the 2**bits - 1 strings that tokens stand for. cpp/fastcompress/equal_info/FORMAT.md defines them."""
+"""Codebooks, which map ids to strings and text to ids. cpp/fastcompress/equal_info/FORMAT.md defines them."""
 
 from __future__ import annotations
 
@@ -202,16 +202,26 @@ class Codebook:
         O(len(data)); releases the GIL; any number of threads gives the same ids. Raises SurrogateError if a str has a
         surrogate.
         """
-        return self._core.encode(data, as_num_threads(num_threads), _is_narrow(dtype))
+        return self._core.encode(data, as_num_threads(num_threads), _is_uint16(dtype))
 
     def encode_batch(
         self, texts: Iterable[str | bytes], dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint64]]:
         """Encode several texts.
 
-        Returns (ids, offsets uint64[len(texts) + 1]), where text i is ids[offsets[i]:offsets[i + 1]].
+        Args:
+            texts: Any iterable of texts, each as for `encode`; read once.
+            dtype: uint32 or uint16.
+            num_threads: None for one per core. Does not change the result.
+
+        Returns:
+            (ids, offsets uint64[len(texts) + 1]), where the ids of text i are ids[offsets[i]:offsets[i + 1]].
+
+        Raises:
+            SurrogateError: A str has a surrogate.
+            ConfigError: An argument is out of range.
         """
-        return self._core.encode_batch(as_texts(texts, "texts"), as_num_threads(num_threads), _is_narrow(dtype))
+        return self._core.encode_batch(as_texts(texts, "texts"), as_num_threads(num_threads), _is_uint16(dtype))
 
     def decode(self, ids: npt.ArrayLike) -> bytes:
         """Decode ids, integers[n], to bytes. O(ids + bytes).
@@ -220,7 +230,7 @@ class Codebook:
         """
         array = np.asarray(ids)
         if array.dtype == np.uint16 and array.ndim == 1:
-            return self._core.decode_narrow(np.ascontiguousarray(array))
+            return self._core.decode_uint16(np.ascontiguousarray(array))
         return self._core.decode(self._checked(ids))
 
     def byte_lengths(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -255,8 +265,8 @@ class Codebook:
         rows = self._core.extensions(checked)
         if self.pattern is not None and len(checked):
             token_ends = np.cumsum(self.lengths[checked].astype(np.uint64))
-            borders = pretokenizer.split_ends(self._core.decode(checked), self.pattern)
-            rows[np.isin(token_ends, borders)] = False
+            boundaries = pretokenizer.split_ends(self._core.decode(checked), self.pattern)
+            rows[np.isin(token_ends, boundaries)] = False
         return rows
 
     forbidden_first = RenamedAttribute("illegal_next_bytes")
@@ -267,13 +277,14 @@ class Codebook:
         if array.size == 0:
             return np.zeros(0, np.uint32)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise TypeError(f"ids must be one-dimensional integers, not {array.dtype} of shape {array.shape}")
+            raise TypeError(f"ids are {array.dtype} of shape {array.shape}; they must be one-dimensional integers")
         array = array.copy()  # so that what is checked is what is used, whatever another thread does to it
         bad = (array >= self.num_tokens) | (array < 0)
         if bad.any():
             position = int(np.argmax(bad))
             raise UnknownTokenError(
-                f"id {array[position]} at position {position} is not one of the codebook's {self.num_tokens}"
+                f"id {array[position]} at position {position} is not in the codebook, whose ids are 0 to "
+                f"{self.num_tokens - 1}"
             )
         return np.ascontiguousarray(array, np.uint32)
 
@@ -315,7 +326,8 @@ def _check_bits(bits: int) -> None:
     as_integer(bits, "bits", MIN_BITS, MAX_BITS)
 
 
-def _is_narrow(dtype: npt.DTypeLike) -> bool:
+def _is_uint16(dtype: npt.DTypeLike) -> bool:
+    """Return whether ids are wanted as uint16, and not uint32. Raises ConfigError for any other dtype."""
     if np.dtype(dtype) not in (np.uint16, np.uint32):
-        raise ConfigError(f"dtype is {np.dtype(dtype)}; ids are uint32 or uint16")
+        raise ConfigError(f"dtype is {np.dtype(dtype)}; it must be uint32 or uint16")
     return np.dtype(dtype) == np.uint16

@@ -1,4 +1,4 @@
-"""Models of the next byte, and the likeliest strings under one."""
+"""Models of the next byte, and the most likely strings under one."""
 
 from __future__ import annotations
 
@@ -9,34 +9,57 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.errors import ConfigError, DataError
+from fastcompress._arguments import as_integer
+from fastcompress.errors import DataError
 
 
 class NextByteModel(Protocol):
-    """How likely each byte is to follow each of some contexts."""
+    """A function from contexts to the weights of the byte that follows each of them.
+
+    >>> def letters_only(contexts):
+    ...     return [[97 <= byte <= 122 for byte in range(256)]] * len(contexts)
+    >>> from fastcompress.equal_info import Codebook
+    >>> Codebook.from_model(letters_only, bits=9).strings[98:101]
+    (b'aa', b'ab', b'ac')
+    """
 
     def __call__(self, contexts: Sequence[bytes], /) -> npt.ArrayLike:
-        """Weights, integers or floats [len(contexts), 256], at least 0 and finite, not all of a row 0.
+        """Return the weights of all bytes after each context.
 
-        A context is everything since the window began, so b"" at first.
+        Args:
+            contexts: The bytes since the start of a window, so b"" for the first byte.
+
+        Returns:
+            Integers or floats [len(contexts), 256], finite and at least 0, in each row at least one above 0. A row
+            must not depend on the other contexts of the call.
         """
         ...
 
 
 _PRECISION = 32  # bits of a probability
-_FRACTION = 24  # bits behind the point of a cost
-_BATCH = 4096
+_FRACTION = 24  # fractional bits of a cost
+_BATCH = 4096  # contexts per call of the model
 
 
 def likeliest_strings(model: NextByteModel, num_strings: int, max_length: int) -> list[bytes]:
-    """All single bytes, then the likeliest strings of 2 to `max_length` bytes, the best first: `num_strings` together.
+    """Return all single bytes, then the most likely longer strings in order of increasing cost.
 
-    A string's cost is the sum of its bytes' costs, integers (`byte_costs`). The strings come by cost, those of equal
-    cost in lexicographic order, and nothing else decides. A string costs at least as much as its prefixes and comes
-    after them: so the set is prefix-closed. DataError: the model's answers are not weights.
+    The cost of a string is the sum of the costs of its bytes, which are integers (`byte_costs`); ties are broken by
+    lexicographic order. A string costs at least as much as each of its prefixes and comes after them, so the result
+    contains every prefix of each of its strings.
+
+    Args:
+        model: The model of the next byte.
+        num_strings: The number of strings to return, at least 256.
+        max_length: The length of the longest strings, at least 2.
+
+    Raises:
+        DataError: The model did not return valid weights.
     """
     rows: dict[bytes, tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]] = {}
-    queue: list[tuple[int, bytes, int, int]] = []  # cost, string, its parent's cost, its rank among its siblings
+    queue: list[
+        tuple[int, bytes, int, int]
+    ] = []  # (cost, string, cost of the string without its last byte, rank among the strings that share it)
 
     def ask(contexts: list[bytes]) -> None:
         costs = byte_costs(model, contexts)
@@ -45,7 +68,7 @@ def likeliest_strings(model: NextByteModel, num_strings: int, max_length: int) -
             rows[context] = by_cost, row[by_cost]
 
     def push(prefix: bytes, prefix_cost: int, rank: int) -> None:
-        """The next of the extensions of a string; those after it can wait."""
+        """Queue the extension of a string that has this rank by cost. Later ones follow when it has been taken."""
         if rank < 256 and len(prefix) < max_length:
             by_cost, costs = rows[prefix]
             string = prefix + bytes([int(by_cost[rank])])
@@ -60,7 +83,7 @@ def likeliest_strings(model: NextByteModel, num_strings: int, max_length: int) -
         cost, string, parent_cost, rank = heapq.heappop(queue)
         taken.append(string)
         if string not in rows:
-            # Those next in the queue will be asked for too, unless what is taken until then has likelier extensions.
+            # The next strings in the queue will probably be taken soon: ask for their extensions in the same call.
             next_ones = heapq.nsmallest(min(_BATCH, num_strings - len(taken)), queue)
             ask([string] + [waiting for _, waiting, *_ in next_ones if waiting not in rows])
         push(string[:-1], parent_cost, rank + 1)
@@ -69,32 +92,37 @@ def likeliest_strings(model: NextByteModel, num_strings: int, max_length: int) -
 
 
 def byte_costs(model: NextByteModel, contexts: list[bytes]) -> npt.NDArray[np.int64]:
-    """-log2 of each byte's probability after each context in units of 2**-24, int64[n, 256]: a function of the weights
-    that is the same on every machine.
+    """Return -log2 of the probability of each byte after each context, in units of 2**-24: int64[n, 256].
 
-    A probability is weight / sum of weights in float64, the sum made from left to right, then rounded down to 32 bits,
-    at least 2**-32. Its logarithm is made bit by bit, by squaring 31-bit integers.
+    Equal weights give equal costs on every machine: a probability is weight / sum of weights in float64, where the sum
+    is taken from left to right, rounded down to a multiple of 2**-32, but at least 2**-32. Its logarithm is computed
+    bit by bit, by squaring 31-bit integers.
+
+    Raises DataError if the model did not return valid weights.
     """
     weights = np.asarray(model(contexts), np.float64)
     if weights.shape != (len(contexts), 256):
-        raise DataError(f"the model answered {len(contexts)} contexts with weights of shape {weights.shape}")
+        raise DataError(
+            f"the model returned weights of shape {weights.shape}; for {len(contexts)} contexts it must be "
+            f"({len(contexts)}, 256)"
+        )
     totals = np.add.accumulate(weights, axis=1)[:, -1:]
     if not (np.isfinite(totals).all() and (weights >= 0).all() and (totals > 0).all()):
-        raise DataError("the model's weights must be finite and at least 0, and not all 0")
+        raise DataError("the model returned weights that are NaN, infinite or negative, or a row of zeros")
     scale = float(1 << _PRECISION)
     probability = np.maximum(np.floor(weights / totals * scale), 1).astype(np.uint64)
     return (_PRECISION << _FRACTION) - _log2(probability)
 
 
 def _log2(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """log2 of integers from 1 to 2**32 in units of 2**-24, rounded down (and short by at most a few more units)."""
+    """Return log2 of integers from 1 to 2**32, in units of 2**-24, too small by at most a few units."""
     whole = np.zeros(values.shape, np.uint64)
     shifted = values.copy()
     for step in (32, 16, 8, 4, 2, 1):
         large = shifted >> np.uint64(step) > 0
         whole += np.where(large, np.uint64(step), np.uint64(0))
         shifted = np.where(large, shifted >> np.uint64(step), shifted)
-    mantissa = (values << np.uint64(31)) >> whole  # 1 to 2, in 31 bits behind the point
+    mantissa = (values << np.uint64(31)) >> whole  # in [1, 2), with 31 fractional bits
     result = whole.astype(np.int64)
     for _ in range(_FRACTION):
         mantissa = mantissa * mantissa >> np.uint64(31)
@@ -104,21 +132,34 @@ def _log2(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     return result
 
 
-_MAX_ORDER = 8  # counts of up to 2**30, four bits up an order, fit 63 bits
+_MAX_ORDER = 8  # with a shift of 4 bits per order, counts of up to 2**30 fit in 63 bits
 
 
 class CountModel:
-    """How often each byte followed the last `order` bytes in some data, for `Codebook.from_model` and for trials.
+    """A `NextByteModel` of the counts of each byte after the last 0 to `order` bytes in some data.
 
-    The weights of a context are the counts after it, plus those of ever shorter ones each worth 1/16 of the longer
-    one's, plus a little for every byte. Integers.
+    The weight of a byte is 1 plus the sum over s = 0, ..., order of 16**s times the number of times that it followed
+    the last s bytes. Immutable; safe to share between threads.
+
+    >>> model = CountModel(b"abab", order=1)
+    >>> row = model([b"a"])[0]
+    >>> row[ord("a")], row[ord("b")], row[ord("c")]  # 1 + 2, 1 + 2 + 16 * 2, 1
+    (np.int64(3), np.int64(35), np.int64(1))
     """
 
     def __init__(self, data: bytes, order: int = 3) -> None:
-        """order: 0 to 8. O(order * len(data)) time; memory by the number of distinct contexts. ConfigError."""
-        if not 0 <= order <= _MAX_ORDER:
-            raise ConfigError(f"order is {order}; it must be 0 to {_MAX_ORDER}")
-        self.order = order
+        """Count the bytes of some data.
+
+        Args:
+            data: The text to learn from.
+            order: The length of the longest context in bytes, 0 to 8.
+
+        Raises:
+            ConfigError: `order` is out of range.
+
+        Takes O(order * len(data) * log(len(data))) time, and 2 KiB of memory per distinct context.
+        """
+        self.order = order = as_integer(order, "order", 0, _MAX_ORDER)
         self._counts: dict[bytes, npt.NDArray[np.int64]] = {}
         codes = np.frombuffer(data, np.uint8)
         for size in range(order + 1):
@@ -134,7 +175,7 @@ class CountModel:
                 row[gram[-1]] = count
 
     def __call__(self, contexts: Sequence[bytes]) -> npt.NDArray[np.int64]:
-        """int64[n, 256] for the contexts, of which only the last `order` bytes count."""
+        """Return the weights after each context, of which only the last `order` bytes matter: int64[n, 256]."""
         rows = np.ones((len(contexts), 256), np.int64)
         for i, context in enumerate(contexts):
             for size in range(min(self.order, len(context)) + 1):

@@ -130,7 +130,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("codebook", lambda: fc.equal_info.Codebook.train(b"", bits=9.5), "bits is 9.5"),  # type: ignore[arg-type]
     ("pattern", lambda: fc.equal_info.Codebook.train(b"", 9, 7), "pattern is 7"),  # type: ignore[arg-type]
     ("batch", lambda: BOOK.encode_batch("text"), "texts is 'text'"),
-    ("ids", lambda: BOOK.decode([1.5]), "ids must be"),
+    ("ids", lambda: BOOK.decode([1.5]), "ids are float64 of shape .*; they must be"),
     ("threads", lambda: BOOK.encode(b"", num_threads="2"), "num_threads is '2'"),  # type: ignore[arg-type]
     ("level", lambda: fc.compress(b"", level=1.5), "level is 1.5"),  # type: ignore[arg-type]
     ("level bool", lambda: fc.compress(b"", level=True), "level is True"),

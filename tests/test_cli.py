@@ -233,7 +233,7 @@ def test_a_corpus_becomes_shards_and_comes_back(text_file, tmp_path, codec):
     assert b"".join(parts) == TEXT.encode()
     run("decode", out, "--split", "validation", "-o", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == parts[1]
-    assert "no split 'test' (there: train, validation)" in error_of("decode", out, "--split", "test")
+    assert "no split 'test' (splits: train, validation)" in error_of("decode", out, "--split", "test")
     assert "copy: not a folder; name a folder that fastcompress encode wrote" in error_of("decode", tmp_path / "copy")
     assert "no such folder; name a folder that fastcompress encode wrote" in error_of("decode", tmp_path / "nosuch")
 
@@ -394,7 +394,7 @@ def test_a_truncated_shard_is_named(text_file, tmp_path):
         message = error_of(*command, tmp_path / "shards")
         assert message.startswith(f"{shard}: ")
         assert "it is truncated" in message
-    assert "is no text (.shard)" in error_of("encode", shard, "--codec", "byte", "-o", "-")
+    assert "is not text (.shard)" in error_of("encode", shard, "--codec", "byte", "-o", "-")
 
 
 def test_bad_input_is_named(tmp_path, text_file):

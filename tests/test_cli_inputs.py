@@ -140,7 +140,7 @@ def test_what_is_no_text_is_refused_by_name_or_first_bytes(name: str, folder: Pa
         ("image.png", "name text"),
     ):
         message = error_of(*command_line(name, folder / file, folder / "out"))
-        assert message.startswith(f"{folder / file}: is no text")
+        assert message.startswith(f"{folder / file}: is not text")
         assert remedy in message
         assert not (folder / "out").exists()
 

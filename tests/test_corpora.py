@@ -119,7 +119,7 @@ def test_binary_documents_are_cut_too(data):
 
 
 def test_too_little_to_divide():
-    with pytest.raises(DataError, match="c: holds 1 byte"):
+    with pytest.raises(DataError, match="c: has 1 byte"):
         split_documents("c", documents_of(b"x"))
     with pytest.raises(DataError, match="c: holds no documents"):
         split_documents("c", [])
@@ -130,7 +130,7 @@ def test_too_little_to_divide():
     with pytest.raises(DataError, match=r"pair: has no test split \(it is too small\)"):
         corpus.split("test")
     for call in (corpus.split, corpus.num_bytes):
-        with pytest.raises(ConfigError, match="split 'val' is not one of train, validation, test"):
+        with pytest.raises(ConfigError, match="name is 'val'; it must be one of train, validation, test"):
             call("val")
 
 
@@ -291,7 +291,7 @@ def test_json_lines_under_another_key_with_ids_and_blank_lines(tmp_path):
         (b'["text"]', "has no string under 'text'; name the key"),
         (b'{"txt": "a"}', "has no string under 'text'"),
         (b'{"text": null}', "has no string under 'text'"),
-        (b'{"text": "\\ud800"}', "half a surrogate pair"),
+        (b'{"text": "\\ud800"}', "has half a surrogate pair"),
     ],
 )
 def test_bad_lines_are_named_by_number(tmp_path, line, problem):
@@ -486,9 +486,9 @@ def test_compressed_text_is_read(tmp_path, suffix):
 )
 def test_files_that_are_no_text_are_refused(tmp_path, name, remedy):
     (tmp_path / name).write_bytes(b"would train well, but on nonsense")
-    with pytest.raises(DataError, match=rf"{name}: is no text .*{remedy}"):
+    with pytest.raises(DataError, match=rf"{name}: is not text .*{remedy}"):
         load_corpus(str(tmp_path / name))
-    with pytest.raises(DataError, match=rf"{name}: is no text .*{remedy}"):
+    with pytest.raises(DataError, match=rf"{name}: is not text .*{remedy}"):
         list(sources.path_documents(tmp_path))
 
 
@@ -507,7 +507,7 @@ def test_paths_that_hold_no_corpus_are_named(tmp_path, monkeypatch):
     write_shards(tmp_path / "shards", "train", [b"text"], ByteCodec())
     for name, message in (
         ("empty.txt", r"empty\.txt: holds 1 empty document,"),
-        ("one.txt", r"one\.txt: holds 1 byte"),
+        ("one.txt", r"one\.txt: has 1 byte"),
         ("empty.jsonl", r"empty\.jsonl: holds no documents"),
         ("folder", "folder: holds no documents"),
         ("shards", "shards: holds token shards, not text"),

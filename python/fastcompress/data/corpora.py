@@ -1,22 +1,21 @@
-"""Corpora: named or given texts as documents, divided into train, validation and test.
+"""Corpora: documents divided into the splits train, validation and test.
 
-How a corpus is divided:
+Rules of division:
 
-- By document: the SHA-256 of its bytes decides, so the same text lands in the same split whatever its name,
-  its order, its company and what a limit cuts off it. As a number in [0, 1), the hash is below 0.05 for test,
-  below 0.10 for validation, else train.
-- A corpus too small to fill every split so gets one document moved: with two documents or more train and
-  validation are never empty, with three or more test is not. The document with the smallest hash moves, out
-  of the split that holds most.
-- One document alone is cut: its last 10 % (from a UTF-8 character border) is validation; there is no test.
-- A folder is divided already when the names of its files (JSON lines, or text: .txt, .text, .raw, .tokens or
-  no ending, compressed or not) speak of two or more of train, val (valid, validation, dev) and test, as in
-  "wiki.valid.txt" and "code-train-00.jsonl.xz". That is kept, and files that name no split are left out and
-  counted; where no file says train, they are the training text. Without validation files, validation is taken
-  out of train by the hash, or by the cut when train is one document.
+- The SHA-256 of a document's bytes, as a number in [0, 1), decides its split: below 0.05 it is test, below 0.10
+  validation, otherwise train. So a text is always in the same split, whatever its name, its position and the other
+  documents, and even if a limit cuts its end off.
+- If that leaves a split empty, the document with the smallest hash is moved there from the largest split. With two
+  or more documents, train and validation are never empty; with three or more, test is not empty either.
+- A single document is cut: its last 10 %, from the boundary of a UTF-8 character on, are validation. There is no test.
+- A folder is already divided if the names of its files contain two or more of the words train, val (or valid,
+  validation, dev) and test, as in "wiki.valid.txt" and "code-train-00.jsonl.xz". This applies to JSON lines and to
+  text files (.txt, .text, .raw, .tokens or no suffix), compressed or not. Files whose names contain none of the words
+  are left out and counted, or are the training text if no name contains train. If there are no validation files,
+  validation is taken from train by the first three rules.
 
-Documents that are empty are left out (nothing to predict), and so are repeats of an earlier one, byte for
-byte; between splits the one in test stays, else the one in validation: nothing held out is trained on.
+Empty documents are left out, since they have nothing to predict. Of equal documents only one is kept: the one in test,
+or else the one in validation, so that no held-out document is also trained on.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _SPLIT_WORDS = {
     "train": "train", "val": "validation", "valid": "validation", "validation": "validation",
     "dev": "validation", "test": "test",
 }  # fmt: skip
-# Of other files only these declare a split by name: "test_cli.py" in a folder of programs is no test split.
+# Apart from JSON lines, only files with these suffixes declare a split: "test_cli.py" does not.
 _TEXT_SUFFIXES = {".txt", ".text", ".raw", ".tokens"}
 
 
@@ -53,10 +52,19 @@ _TEXT_SUFFIXES = {".txt", ".text", ".raw", ".tokens"}
 class Corpus:
     """Documents in three splits.
 
+    >>> corpus = split_documents("numbers", (Document(str(i), str(i).encode()) for i in range(100)))
+    >>> corpus
+    <Corpus 'numbers': documents in train 87 (164 bytes), validation 5 (10 bytes), test 8 (16 bytes)>
+
     Attributes:
-        num_empty, num_repeats: documents left out because they were empty, or equal to another one.
-        num_undeclared: files left out because their names speak of no split, but those of others do.
-        is_single: the corpus was one document, cut into train and validation.
+        name: A name for people, such as that of the folder.
+        train: The documents to train on.
+        validation: The documents to choose settings with.
+        test: The documents for the final result.
+        num_empty: The number of documents left out because they were empty.
+        num_repeats: The number of documents left out because they were equal to another one.
+        num_undeclared: The number of files left out because their names declare no split, while those of others do.
+        is_single: Whether the corpus was one document, which was cut into train and validation.
     """
 
     name: str
@@ -84,9 +92,12 @@ class Corpus:
         return digest.hexdigest()
 
     def split(self, name: str) -> tuple[Document, ...]:
-        """Return the documents of the split "train", "validation" or "test". Raises DataError, saying why, if empty."""
+        """Return the documents of the split "train", "validation" or "test".
+
+        Raises DataError, which says why, if the split is empty, and ConfigError for another name.
+        """
         if name not in SPLITS:
-            raise ConfigError(f"split {name!r} is not one of {', '.join(SPLITS)}")
+            raise ConfigError(f"name is {name!r}; it must be one of {', '.join(SPLITS)}")
         documents: tuple[Document, ...] = getattr(self, name)
         if not documents:
             reason = "it is one document, whose last 10 % is validation" if self.is_single else "it is too small"
@@ -100,7 +111,7 @@ class Corpus:
     def num_bytes(self, name: str) -> int:
         """Return the number of bytes in a split, 0 if it is empty."""
         if name not in SPLITS:
-            raise ConfigError(f"split {name!r} is not one of {', '.join(SPLITS)}")
+            raise ConfigError(f"name is {name!r}; it must be one of {', '.join(SPLITS)}")
         return sum(len(document.data) for document in getattr(self, name))
 
 
@@ -108,14 +119,18 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
     """Load and divide a corpus.
 
     Args:
-        spec: "python-docs", "python-source", "tiny-shakespeare", or a path: a file (one document), JSON lines
-            (.jsonl, .jsonl.gz, .jsonl.xz), or a folder of both, hidden files left out.
-        text_key: where the text is in a row of JSON lines.
-        max_bytes: take this many bytes from the front (in a folder that is divided already: of each split),
-            the last document cut at a character border.
+        spec: "python-docs", "python-source" or "tiny-shakespeare", or a path: a file (one document), JSON lines
+            (.jsonl, .jsonl.gz, .jsonl.xz, .jsonl.fcz), or a folder of such files, in which hidden ones are left out.
+        text_key: The key of the text in a row of JSON lines.
+        max_bytes: Use only this many bytes from the beginning (of each split, in a folder that is already divided). The
+            last document is cut at the boundary of a character. None for no limit.
 
-    The corpora named python-* differ between releases of Python; the fingerprint tells.
-    Raises DataError, with the path and the remedy, if it does not exist, cannot be read, has no text or a bad line.
+    Raises:
+        DataError: The corpus does not exist, cannot be read or has no text, or a line is malformed.
+        FormatError: A compressed file is damaged.
+        ConfigError: `max_bytes` is below 1.
+
+    The contents of python-docs and python-source depend on the release of Python; the fingerprint shows it.
     """
     if max_bytes is not None and max_bytes < 1:
         raise ConfigError(f"max_bytes is {max_bytes}; it must be at least 1")
@@ -138,7 +153,7 @@ def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
 def _load_folder(root: Path, text_key: str, max_bytes: int | None) -> Corpus:
     paths = sources.folder_files(root)
     if any(path.suffix == ".shard" for path in paths):
-        raise DataError(f"{root}: holds token shards, not text; name the text, or train with --shards {root}")
+        raise DataError(f"{root}: holds token shards, not text; name the text, or train on the shards themselves")
     name = root.resolve().name
     declared = [_declared_split(path) for path in paths]
     named = set(declared) - {None}
@@ -147,14 +162,16 @@ def _load_folder(root: Path, text_key: str, max_bytes: int | None) -> Corpus:
     if "train" not in named:
         declared = [split or "train" for split in declared]
     pairs: list[tuple[str | None, Document]] = []
-    for split in reversed(SPLITS):  # Of repeated documents the first stays: better held out than trained on.
+    for split in reversed(
+        SPLITS
+    ):  # The first of equal documents is kept, so that it is held out rather than trained on.
         chosen = [path for path, its in zip(paths, declared, strict=True) if its == split]
         pairs += [(split, d) for d in take_bytes(sources.folder(root, chosen, text_key), max_bytes)]
     return replace(_make_corpus(name, pairs), num_undeclared=declared.count(None))
 
 
 def _declared_split(path: Path) -> str | None:
-    """The one split that a file's name speaks of, "train" for code-train-00.jsonl.xz, or None."""
+    """Return the split that a file's name declares, such as "train" for code-train-00.jsonl.xz, or None."""
     name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
     _, dot, suffix = name.rpartition(".")
     if not (sources.is_json_lines(path) or dot + suffix in _TEXT_SUFFIXES or not dot or suffix in _SPLIT_WORDS):
@@ -164,7 +181,7 @@ def _declared_split(path: Path) -> str | None:
 
 
 def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> Corpus:
-    """Divide (declared split or None, document) pairs; of documents that repeat, the first stays."""
+    """Divide pairs of a declared split, or None, and a document; of equal documents the first is kept."""
     kept: dict[bytes, tuple[str | None, Document]] = {}
     num_empty = num_repeats = 0
     for split, document in declared:
@@ -179,7 +196,7 @@ def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> 
         what = "no documents"
         if num_empty:
             what = "1 empty document" if num_empty == 1 else f"{num_empty} empty documents"
-        raise DataError(f"{name}: holds {what}, nothing to train on; name a corpus with text in it")
+        raise DataError(f"{name}: has {what}, so there is nothing to train on; name a corpus with text in it")
     if len(kept) == 1:
         begin, end = _cut_single(name, next(iter(kept.values()))[1])
         return Corpus(name, (begin,), (end,), (), num_empty, num_repeats, is_single=True)
@@ -196,7 +213,7 @@ def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> 
 
 
 def _take_validation(name: str, splits: dict[str, dict[bytes, Document]]) -> None:
-    """Move validation documents out of train: those the hash says, at least one; of one document, its end."""
+    """Move the documents that belong there by hash, at least one, from train to validation; cut a single document."""
     train = splits["train"]
     if len(train) == 1:
         [(digest, document)] = train.items()
@@ -212,7 +229,7 @@ def _split_by_hash(digest: bytes) -> str:
 
 
 def _fill_empty_splits(splits: dict[str, dict[bytes, Document]], needed: tuple[str, ...]) -> None:
-    """Move the smallest hash of the fullest split into each empty one; of equally full ones, test's."""
+    """Move the document with the smallest hash from the largest split (on a tie the later one) to each empty split."""
     for split in needed:
         if not splits[split]:
             fullest = max(SPLITS, key=lambda name: (len(splits[name]), SPLITS.index(name)))
@@ -223,34 +240,38 @@ def _fill_empty_splits(splits: dict[str, dict[bytes, Document]], needed: tuple[s
 def _cut_single(name: str, document: Document) -> tuple[Document, Document]:
     data = document.data
     if len(data) < 2:
-        raise DataError(f"{name}: holds 1 byte, too few to keep some for validation; give more text")
+        raise DataError(f"{name}: has 1 byte, too little to keep some for validation; give more text")
     position = max(1, len(data) * 9 // 10)
-    cut = _character_border(data, position) or position
+    cut = _character_boundary(data, position) or position
     return Document(f"{document.id}#train", data[:cut]), Document(f"{document.id}#validation", data[cut:])
 
 
-def _character_border(data: bytes, position: int) -> int:
-    """The last UTF-8 character border in [0, position]; `position` itself where none is near (not UTF-8)."""
+def _character_boundary(data: bytes, position: int) -> int:
+    """Return the last boundary of a UTF-8 character in [0, position], or `position` if none is near (not UTF-8)."""
     near = range(position, max(-1, position - 4), -1)
-    return next((border for border in near if _is_border(data, border)), position)
+    return next((boundary for boundary in near if _is_boundary(data, boundary)), position)
 
 
-def _is_border(data: bytes, position: int) -> bool:
+def _is_boundary(data: bytes, position: int) -> bool:
     return position >= len(data) or data[position] & 0xC0 != 0x80
 
 
 def take_bytes(documents: Iterable[Document], max_bytes: int | None) -> Iterator[Document]:
-    """The documents from the front, up to `max_bytes` bytes in all (None: all), the last cut between characters.
+    """Yield documents until they have `max_bytes` bytes in all; the last one is cut between characters.
 
-    Never without text where the documents have some: a first character longer than `max_bytes` stays whole.
+    If the first character is longer than `max_bytes`, it is kept whole, so that there is always some text.
+
+    Args:
+        documents: The documents.
+        max_bytes: The limit, or None for all documents.
     """
     taken = 0
     for document in documents:
         data = document.data
         if max_bytes is not None and taken + len(data) > max_bytes:
-            end = _character_border(data, max_bytes - taken)
+            end = _character_boundary(data, max_bytes - taken)
             if end == 0 and taken == 0:
-                end = next(border for border in range(1, 5) if border == 4 or _is_border(data, border))
+                end = next(cut for cut in range(1, 5) if cut == 4 or _is_boundary(data, cut))
             if end:
                 yield Document(document.id, data[:end], hashlib.sha256(data).digest())
             return

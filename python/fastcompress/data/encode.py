@@ -1,4 +1,4 @@
-"""Documents to ids, several at a time on threads, in order: the same ids for every number of threads."""
+"""Encoding of documents in parallel, with the same results in the same order for any number of threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fastcompress.codec import Codec
 
-# A task is a batch of documents of about this size: small against memory, large against handing it over.
+# Each task encodes a batch of about this size: little memory, but long enough to outweigh the cost of a task.
 _BATCH_BYTES = 1 << 18
 
 

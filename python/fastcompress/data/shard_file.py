@@ -1,4 +1,4 @@
-"""One shard file: a run of token ids cut into documents, with everything needed to trust it.
+"""The file format of a shard: token ids, divided into documents, with checksums.
 
 FORMAT, version 1. All integers are little endian; offsets are in bytes from the start of the file.
 
@@ -7,13 +7,13 @@ offset bytes field
 ====== ===== ============================================================================================
 0      8     magic ``89 46 43 53 48 0D 0A 1A`` ("\\x89FCSH\\r\\n\\x1a": a text-mode copy breaks it visibly)
 8      4     format version, 1
-12     4     bytes a token, W: 2 when vocab_size <= 65,535 (so that the end-of-document id fits), else 4
+12     4     bytes per token, W: 2 if vocab_size <= 65,535, so that the end-of-document id fits, else 4
 16     8     num_tokens, N: end-of-document ids included
 24     8     num_documents, D: at least 1
-32     8     num_bytes: raw bytes of the documents, before encoding
-40     4     vocab_size: ids of the codec; the end-of-document id is this number
-44     4     shard_index: this file's place in its split, from 0
-48     4     num_shards: files of the split
+32     8     num_bytes: bytes of the documents before encoding
+40     4     vocab_size: the number of ids of the codec, which is also the end-of-document id
+44     4     shard_index: the index of this file in its split, from 0
+48     4     num_shards: the number of files of the split
 52     12    zero
 64     32    fingerprint of the codec
 96     32    SHA-256 of the payload: every byte from offset 160 to the end of the file
@@ -23,7 +23,7 @@ offset bytes field
 ...    8*D+8 document offsets, in tokens: document d is tokens [offset[d], offset[d + 1]), its end id included
 ====== ===== ============================================================================================
 
-The header is written last, so a file whose writer was stopped has no magic and does not open.
+The header is written last, so a file whose writer was interrupted has no magic bytes and cannot be opened.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CHUNK_BYTES = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class ShardHeader:
-    """The fixed fields of a shard file; see FORMAT above."""
+    """The fields of a shard file's header, which FORMAT above describes."""
 
     num_tokens: int
     num_documents: int
@@ -65,18 +65,21 @@ class ShardHeader:
 
     @property
     def token_bytes(self) -> int:
+        """The number of bytes per token."""
         return token_bytes(self.vocab_size)
 
     @property
     def offsets_begin(self) -> int:
-        """Where the document offsets start, in bytes from the start of the file."""
+        """The position of the document offsets, in bytes from the start of the file."""
         return -(-(HEADER_BYTES + self.num_tokens * self.token_bytes) // 8) * 8
 
     @property
     def file_bytes(self) -> int:
+        """The size of the file."""
         return self.offsets_begin + 8 * (self.num_documents + 1)
 
     def to_bytes(self) -> bytes:
+        """Return the header as it is in the file, HEADER_BYTES bytes."""
         fields = _FIELDS.pack(
             MAGIC, VERSION, self.token_bytes, self.num_tokens, self.num_documents, self.num_bytes,
             self.vocab_size, self.shard_index, self.num_shards, 0,
@@ -86,7 +89,7 @@ class ShardHeader:
 
     @classmethod
     def from_bytes(cls, blob: bytes, path: Path) -> ShardHeader:
-        """Parse and check the first HEADER_BYTES of a file. FormatError names the path and what is wrong."""
+        """Parse the first HEADER_BYTES bytes of a file. Raises FormatError, which names `path`, if they are invalid."""
         if blob[: len(MAGIC)] != MAGIC:
             raise FormatError(f"{path}: not a shard file (wrong magic); encode the corpus again")
         if len(blob) < HEADER_BYTES:
@@ -111,17 +114,17 @@ class ShardHeader:
 
 
 def token_bytes(vocab_size: int) -> int:
-    """Bytes a stored id takes: 2 when `vocab_size` ids and the end-of-document id fit 16 bits, else 4."""
+    """Return the number of bytes per stored id: 2 if the end-of-document id, `vocab_size`, fits in 16 bits, else 4."""
     return 2 if vocab_size <= 0xFFFF else 4
 
 
 def token_dtype(vocab_size: int) -> np.dtype[np.unsignedinteger]:
-    """Little-endian dtype of a stored id."""
+    """Return the dtype of stored ids, which is little-endian."""
     return np.dtype(f"<u{token_bytes(vocab_size)}")
 
 
 def payload_sha256(tokens: npt.NDArray[np.unsignedinteger], offsets: npt.NDArray[np.uint64]) -> bytes:
-    """The checksum that a file of these ids (of `token_dtype`) and document offsets has in its header."""
+    """Return the checksum that the header of a file with these ids (of `token_dtype`) and document offsets has."""
     digest = hashlib.sha256(np.ascontiguousarray(tokens).data)
     digest.update(bytes(-tokens.nbytes % 8))
     digest.update(np.asarray(offsets, "<u8").tobytes())
@@ -129,9 +132,9 @@ def payload_sha256(tokens: npt.NDArray[np.unsignedinteger], offsets: npt.NDArray
 
 
 class ShardFileWriter:
-    """Writes one shard file front to back, in memory that grows by 8 bytes a document.
+    """A writer of one shard file from front to back, in memory that grows by 8 bytes per document.
 
-    The header stays zero until `write_header` is called on the finished file; until then it is no shard.
+    The header is zero until `write_header` is called for the finished file; until then the file cannot be opened.
     """
 
     def __init__(self, path: Path, *, vocab_size: int, codec_fingerprint: str) -> None:
@@ -147,10 +150,19 @@ class ShardFileWriter:
 
     @property
     def num_tokens(self) -> int:
+        """The number of ids written so far, end-of-document ids included."""
         return self._offsets[-1]
 
     def add(self, tokens: npt.NDArray[np.integer], num_bytes: int) -> None:
-        """Append one document: its ids, without the end id, and the number of raw bytes it stands for."""
+        """Append a document.
+
+        Args:
+            tokens: Its ids, without the end-of-document id.
+            num_bytes: The number of its bytes before encoding.
+
+        Raises:
+            DataError: An id is out of range.
+        """
         if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocab_size:
             raise DataError(f"a codec of {self._vocab_size} ids encoded to id {int(tokens.max())}; report this bug")
         stored = np.empty(len(tokens) + 1, self._dtype)
@@ -161,7 +173,7 @@ class ShardFileWriter:
         self._num_bytes += num_bytes
 
     def finish(self) -> ShardHeader:
-        """Write the padding and the offsets, close the file, and return the header it should get."""
+        """Write the padding and the offsets and close the file; return the header that `write_header` must write."""
         self._write(bytes(-self._file.tell() % 8))
         self._write(np.asarray(self._offsets, "<u8").tobytes())
         self._file.close()
@@ -175,7 +187,7 @@ class ShardFileWriter:
         )
 
     def close(self) -> None:
-        """Close the file without making it a shard."""
+        """Close the file, which then cannot be opened as a shard."""
         self._file.close()
 
     def _write(self, blob: bytes) -> None:
@@ -184,29 +196,46 @@ class ShardFileWriter:
 
 
 def write_header(path: Path, header: ShardHeader, *, shard_index: int, num_shards: int) -> None:
-    """Make the finished file at `path` a shard: put its header in place."""
+    """Write the header of a finished file, which completes it.
+
+    Args:
+        path: The file.
+        header: The header that `ShardFileWriter.finish` returned.
+        shard_index: The index of the file in its split.
+        num_shards: The number of files of the split.
+    """
     with path.open("r+b") as file:
         file.write(replace(header, shard_index=shard_index, num_shards=num_shards).to_bytes())
 
 
 class ShardFile:
-    """A memory-mapped shard file, checked when opened.
+    """A memory-mapped shard file, which is checked when it is opened.
 
-    `tokens` is uint16[N] or uint32[N], `offsets` uint64[D + 1]; both look into the file, read-only.
+    Attributes:
+        path: The path of the file.
+        header: The header.
+        tokens: The ids, uint16[num_tokens] or uint32[num_tokens]; a read-only view of the file.
+        offsets: The position of each document in `tokens`, uint64[num_documents + 1]; a read-only view of the file.
     """
 
     def __init__(self, path: Path, *, verify: bool) -> None:
-        """Open `path`. With `verify` every byte is read once: checksum, range of ids, one end id a document.
+        """Open a file.
 
-        FormatError: foreign, truncated, of another version, or corrupted. DataError: an id out of range.
+        Args:
+            path: The file.
+            verify: Whether to read all of it, to check the checksum, the range of ids and the end of each document.
+
+        Raises:
+            FormatError: The file is truncated, damaged, of another version, or not a shard.
+            DataError: An id is out of range.
         """
         with path.open("rb") as file:
             self.header = ShardHeader.from_bytes(file.read(HEADER_BYTES), path)
             size = file.seek(0, 2)
             if size != self.header.file_bytes:
                 raise FormatError(
-                    f"{path}: {size:,} bytes, but its header promises {self.header.file_bytes:,}; "
-                    "it is truncated or has bytes added: encode the corpus again"
+                    f"{path}: has {size:,} bytes, but {self.header.file_bytes:,} by its header (it is truncated, or "
+                    "bytes were added); encode the corpus again"
                 )
             if verify:
                 _check_payload(file, path, self.header)
@@ -219,7 +248,7 @@ class ShardFile:
         self.release_pages()
 
     def release_pages(self) -> None:
-        """Give the mapped pages back to the system's cache: random reads then do not grow the process."""
+        """Release the mapped pages to the system's cache, so that random reads do not enlarge the process."""
         if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows, which trims the working set itself
             self._map.madvise(mmap.MADV_DONTNEED)
 
@@ -232,7 +261,7 @@ class ShardFile:
 
 
 def _check_payload(file: BinaryIO, path: Path, header: ShardHeader) -> None:
-    """Read the payload once, in chunks: its SHA-256, the range of its ids, one end id a document."""
+    """Read the payload once, in chunks; check its SHA-256, the range of its ids and the number of end ids."""
     file.seek(HEADER_BYTES)
     digest = hashlib.sha256()
     left = header.num_tokens * header.token_bytes

@@ -1,8 +1,8 @@
-"""Writing splits of a corpus as shard files, each there whole or not at all.
+"""Writing of splits as shard files, in which a split is always complete or absent.
 
-Splits are written under temporary names and renamed when complete. Several processes may write to one directory at a
-time: they encode side by side, and take turns (`DIRECTORY/.lock`) to check what is there by then and to put their
-splits in place.
+Splits are written under temporary names and renamed when they are complete. Several processes may write to one
+directory at the same time: they encode in parallel, and hold a lock (`DIRECTORY/.lock`) while they check what the
+directory has by then and rename their splits.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from fastcompress.data.shard_file import ShardFileWriter, ShardHeader, write_hea
 from fastcompress.errors import ConfigError, DataError, FastcompressError, MismatchError, OutputError
 
 SHARD_TOKENS = 1 << 27
-# Others hold the lock for a few renames, or while a file system that has stalled comes back.
+"""The default number of tokens after which the next shard file begins."""
+
+# Another process holds the lock only for a few renames, unless the file system stalls.
 _LOCK_SECONDS = 60.0
 
 
 def list_splits(directory: Path) -> list[str]:
-    """Names of the splits in `directory`, sorted; empty when it is missing or holds none."""
+    """Return the names of the splits in a directory, sorted; an empty list if it does not exist or has none."""
     if not Path(directory).is_dir():
         return []
     folders = (path for path in Path(directory).iterdir() if not path.name.startswith(".") and path.is_dir())
@@ -44,19 +46,25 @@ def write_shards(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Encode `documents` and write them as the split `split` of `directory`, all or nothing.
+    """Encode documents and write them as one split of a directory, all or nothing.
 
     Args:
-        directory: created when missing; one directory holds splits of one codec.
-        documents: raw bytes, read once, a few batches ahead; an empty one becomes a lone end-of-document id.
-        shard_tokens: a new file starts at the first document border at or past this many tokens; at least 1.
-        num_threads: for encoding; None takes one a core, at most 8. The files are the same for any number.
-        overwrite: replace an existing split instead of raising.
-        progress: called after every document with (raw bytes, tokens) of that document.
+        directory: The directory, which is made if it does not exist. It holds the splits of one codec.
+        split: The name of the split: letters, digits and underscores, such as "train".
+        documents: The documents, read once, a few batches ahead. An empty one becomes a lone end-of-document id.
+        codec: The codec that encodes them.
+        shard_tokens: The number of tokens, at least 1, after which the next document begins another file.
+        num_threads: The number of threads that encode; None for one per core, at most 8. Does not change the files.
+        overwrite: Whether to replace the split if it exists.
+        progress: Called after each document with its numbers of bytes and tokens.
 
-    Memory: a few documents with their tokens, and 8 bytes a document of the current shard.
-    Raises OutputError when the split exists or cannot be written, MismatchError when the directory holds
-    splits of another codec, DataError when there is no document or the codec cannot spell one.
+    Raises:
+        OutputError: The split exists, or cannot be written.
+        MismatchError: The directory holds splits of another codec.
+        DataError: There are no documents, or the codec cannot encode one.
+        ConfigError: An argument is out of range.
+
+    Memory: a few documents with their tokens, and 8 bytes per document of the current shard.
     """
     directory = Path(directory)
 
@@ -77,10 +85,22 @@ def write_splits(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Make `splits` all that `directory` holds: the splits of one corpus, written all or nothing.
+    """Encode the splits of a corpus and write them as the only splits of a directory, all or nothing.
 
-    Arguments and errors as in `write_shards`, but OutputError when the directory holds any split, and with
-    `overwrite` all its splits are replaced, also those of another codec or not in `splits`.
+    Args:
+        directory: As for `write_shards`.
+        splits: The documents of each split, by name.
+        codec: As for `write_shards`.
+        shard_tokens: As for `write_shards`.
+        num_threads: As for `write_shards`.
+        overwrite: Whether to replace all splits that the directory holds, even those of another codec or of other
+            names.
+        progress: As for `write_shards`.
+
+    Raises:
+        OutputError: The directory holds any split, or cannot be written.
+        DataError: A split has no documents, or the codec cannot encode one.
+        ConfigError: An argument is out of range.
     """
     directory = Path(directory)
 
@@ -127,9 +147,10 @@ def _write(
     num_threads: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Write `splits` beside those that are there, then put them in place of the splits that `check` returns.
+    """Write splits under a temporary name, then rename them in place of the splits that `check` returns.
 
-    `check` raises if they must not be written. It is asked before the work, and again when nobody else can write.
+    `check` raises an error if the splits must not be written. It is called before the work starts, and again while the
+    directory is locked.
     """
     if shard_tokens < 1:
         raise ConfigError(f"shard_tokens is {shard_tokens}; it must be at least 1")
@@ -156,16 +177,20 @@ def _write(
 
 
 def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterable[str]) -> None:
-    """Move the splits `old` and their codec out of `directory`, and `splits` and theirs from `new` into it.
+    """Replace splits of a directory, and its codec.json if it differs. If a move fails, the moves before it are undone.
 
-    If a move fails, those before it are undone.
+    Args:
+        directory: The directory.
+        new: The folder of the new splits and their codec.json.
+        splits: The names of the new splits.
+        old: The names of the splits to remove.
     """
     names, leaving = list(splits), [name for name in old if (directory / name).exists()]
     codec_file = directory / "codec.json"
     if not codec_file.exists() or codec_file.read_bytes() != (new / "codec.json").read_bytes():
         names.insert(0, "codec.json")
         leaving += ["codec.json"] if codec_file.exists() else []
-    # Beside `new`, which is deleted whatever happens: these are deleted only when the new ones are in place.
+    # Not inside `new`, which is always deleted: the old splits are deleted only when the new ones are in place.
     away = new.with_suffix(".old")
     away.mkdir()
     moved: list[tuple[Path, Path]] = []
@@ -183,9 +208,9 @@ def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterab
 
 
 def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
-    """Rename a file or folder to a name that is free, and note it in `moved`. FileExistsError if it is not free.
+    """Rename a file or folder to an unused name, and add the pair to `moved`. Raises FileExistsError if it is used.
 
-    On POSIX rename() replaces files and empty folders without a word, so the name is claimed by a call that does not.
+    On POSIX, rename() silently replaces files and empty folders, so the name is first claimed by a call that does not.
     """
     claim: Callable[[], object] = target.mkdir if source.is_dir() else lambda: target.open("xb").close()
     free: Callable[[], object] = target.rmdir if source.is_dir() else target.unlink
@@ -232,6 +257,6 @@ def _write_files(
         if writer is not None:
             writer.close()
     if not headers:
-        raise DataError("no documents to encode; give a split that holds at least one")
+        raise DataError("there are no documents to encode; give at least one")
     for index, header in enumerate(headers):
         write_header(path_of(index), header, shard_index=index, num_shards=len(headers))

@@ -1,6 +1,6 @@
-"""A split of a corpus as tokens: on disk as a folder of shard files, or in memory; read by position.
+"""The tokens of one split of a corpus, in shard files or in memory, which can be read at any position.
 
-FORMAT of a directory (one file's format: `fastcompress.data.shard_file`)::
+FORMAT of a directory (`fastcompress.data.shard_file` defines that of a file)::
 
     DIRECTORY/codec.json              the codec that made every id below it (`fastcompress.codec.load_codec`)
     DIRECTORY/train/00000.shard       first shard of the split "train"; documents never cross shards
@@ -39,23 +39,30 @@ from fastcompress.errors import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# Pages touched by random reads count as the process's memory until given back. A read can map 2 MiB (measured
-# on Linux 6.18, whose page cache uses large folios), and giving back takes 2 us.
+# Pages that were read count as memory of the process until they are released. A read can map 2 MiB (measured on
+# Linux 6.18, whose page cache uses large folios); releasing the pages takes 2 us.
 _READS_PER_RELEASE = 16
 
 __all__ = ["SHARD_TOKENS", "TokenDataset", "list_splits", "write_shards", "write_splits"]
 
 
 class TokenDataset:
-    """A stream of token ids cut into documents, each closed by the end-of-document id `vocab_size`.
+    """A stream of token ids, in which the id `vocab_size` ends each document.
+
+    Safe to share between threads. A dataset opened from files maps them into memory without a copy; pickling it stores
+    only the path.
+
+    >>> from fastcompress.codec import ByteCodec
+    >>> dataset = TokenDataset.from_documents([b"to", b"be"], ByteCodec())
+    >>> dataset.read(0, 6).tolist()
+    [116, 111, 256, 98, 101, 256]
 
     Attributes:
         codec_fingerprint: The fingerprint of the codec that made the ids.
-        vocab_size: The number of ids of the codec; the end-of-document id, equal to it, is not counted.
+        vocab_size: The number of ids of the codec, without the end-of-document id.
         num_tokens: The number of ids in the stream, end-of-document ids included.
-        num_documents, num_bytes: The number of documents, and of their bytes before encoding.
-
-    Reading is thread-safe. A dataset opened from files maps them and holds no copy; it pickles as its path.
+        num_documents: The number of documents.
+        num_bytes: The number of bytes of the documents before encoding.
     """
 
     def __init__(
@@ -68,7 +75,7 @@ class TokenDataset:
         files: Sequence[ShardFile] = (),
         source: tuple[Path, str] | None = None,
     ) -> None:
-        """Use `open` or `from_documents`. A segment is (ids, document offsets within them)."""
+        """Wrap segments, each of ids and the offsets of documents in them. Use `open` or `from_documents` instead."""
         self._segments = list(segments)
         self._files = list(files)
         self._source = source
@@ -89,18 +96,26 @@ class TokenDataset:
 
     @classmethod
     def open(cls, directory: Path, split: str, *, codec: Codec | None = None, verify: bool = True) -> TokenDataset:
-        """Map the split `split` of `directory`.
+        """Map a split of a directory into memory.
 
-        With `verify` (one pass over the files, about 1 GB/s) checksums and ids are checked too; without it,
-        headers, sizes and offsets only. DataError: no such split. FormatError: a file is missing, foreign,
-        truncated or corrupted. MismatchError: files of another codec than `codec` or than codec.json.
+        Args:
+            directory: The directory that `write_shards` or `write_splits` wrote.
+            split: The name of the split, such as "train".
+            codec: The codec that the ids must be from; None to accept any.
+            verify: Whether to check checksums and ids too, in one pass over the files at about 1 GB/s. Headers, sizes
+                and offsets are always checked.
+
+        Raises:
+            DataError: There is no such split.
+            FormatError: A file is missing, truncated, damaged or not a shard.
+            MismatchError: The files were not encoded by `codec`, or not by the codec of codec.json.
         """
         directory = Path(directory)
         folder = directory / split
         paths = sorted(folder.glob("*.shard"))
         if not paths:
             there = ", ".join(list_splits(directory)) or "none"
-            raise DataError(f"{directory}: has no split {split!r} (there: {there}); encode the corpus into it")
+            raise DataError(f"{directory}: has no split {split!r} (splits: {there}); encode the corpus into it")
         expected = load_codec(directory / "codec.json").fingerprint
         if codec is not None and codec.fingerprint != expected:
             raise MismatchError(
@@ -129,9 +144,15 @@ class TokenDataset:
     def from_documents(
         cls, documents: Iterable[bytes], codec: Codec, *, num_threads: int | None = None
     ) -> TokenDataset:
-        """Encode `documents` in memory: 2 bytes a token, or 4 when the vocabulary needs them.
+        """Encode documents in memory, in 2 bytes per token, or 4 if the vocabulary has more than 65,535 ids.
 
-        DataError when there is no document or the codec cannot spell one.
+        Args:
+            documents: The documents, read once.
+            codec: The codec that encodes them.
+            num_threads: As for `encode_documents`. Does not change the result.
+
+        Raises:
+            DataError: There are no documents, or the codec cannot encode one.
         """
         end = np.array([codec.vocab_size], token_dtype(codec.vocab_size))
         pieces: list[npt.NDArray[np.unsignedinteger]] = []
@@ -142,7 +163,7 @@ class TokenDataset:
             lengths.append(len(tokens) + 1)
             num_bytes += len(document)
         if not pieces:
-            raise DataError("no documents to encode; give a split that holds at least one")
+            raise DataError("there are no documents to encode; give at least one")
         offsets = np.array([0, *accumulate(lengths)], np.uint64)
         return cls(
             [(np.concatenate(pieces), offsets)],
@@ -153,10 +174,10 @@ class TokenDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the checksums of the shards' payloads, so of tokens and borders, as 64 hexadecimal digits.
+        """The SHA-256 of the checksums of all shards, and so of tokens and document boundaries; 64 hexadecimal digits.
 
-        At once for shards; one pass for a dataset in memory, which counts as one shard. The same tokens cut
-        into other shards have another fingerprint.
+        A dataset in memory counts as one shard, which takes one pass over it. The same tokens divided into other shards
+        have another fingerprint.
         """
         digest = hashlib.sha256(b"fastcompress tokens, version 1\n")
         checksums = [file.header.payload_sha256 for file in self._files]
@@ -171,7 +192,7 @@ class TokenDataset:
         unverified file holds an id above the end-of-document id.
         """
         if not 0 <= begin <= end <= self.num_tokens:
-            raise DataError(f"tokens [{begin}, {end}) asked of a dataset that holds [0, {self.num_tokens})")
+            raise DataError(f"the range is [{begin}, {end}); it must be within [0, {self.num_tokens})")
         tokens = np.empty(end - begin, np.uint32)
         position = begin
         segment = bisect_right(self._begins, begin) - 1
@@ -223,7 +244,7 @@ def _from_segments(
 
 
 def _reopen(directory: Path, split: str, codec_fingerprint: str) -> TokenDataset:
-    """Unpickle: map the files again, without another pass over them."""
+    """Unpickle a dataset: map the files again, without verifying them."""
     dataset = TokenDataset.open(directory, split, verify=False)
     if dataset.codec_fingerprint != codec_fingerprint:
         raise MismatchError(f"{directory}: was replaced by shards of another codec; start again")

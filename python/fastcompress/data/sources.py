@@ -1,4 +1,4 @@
-"""Where documents come from: CPython's own texts, Tiny Shakespeare, text files, JSON lines, folders.
+"""Sources of documents: the texts that come with CPython, Tiny Shakespeare, text files, JSON lines and folders.
 
 Every function yields documents one at a time, in an order that depends on names and contents only.
 """
@@ -26,7 +26,7 @@ from fastcompress.formats.download import download
 TINY_SHAKESPEARE_URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 _TINY_SHAKESPEARE_BYTES = 1_115_394
-# Generated tables above this size (pydoc's topics, a prose corpus of its own, is one) are not source code.
+# Larger files are generated tables and not source code; one of them, pydoc's topics, is the corpus python-docs.
 _LARGEST_SOURCE_BYTES = 1 << 18
 _NO_SOURCE_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 _SITE_FILES = ("sitecustomize.py", "usercustomize.py", "_sysconfigdata")
@@ -34,9 +34,15 @@ _SITE_FILES = ("sitecustomize.py", "usercustomize.py", "_sysconfigdata")
 
 @dataclass(frozen=True)
 class Document:
-    """One text, or any other byte string, and where it comes from (for people; no fingerprint counts it).
+    """A text, or any other bytes, and its origin.
 
-    `whole_sha256`: of the document this one is the beginning of; None: it is whole.
+    >>> Document("greeting.txt", b"Hello!")
+    <Document 'greeting.txt': 6 bytes, b'Hello!'>
+
+    Attributes:
+        id: A name for people, such as that of the file; fingerprints do not depend on it.
+        data: The contents.
+        whole_sha256: If this is only the beginning of a longer document, the SHA-256 of that document; otherwise None.
     """
 
     id: str
@@ -49,18 +55,20 @@ class Document:
 
 
 def python_docs() -> Iterator[Document]:
-    """The prose of CPython's built-in help (`help("topics")`) in parts of about 1,500 bytes, 0.3 MB in all.
+    """Yield the prose of CPython's built-in help (`help("topics")`) in parts of about 1,500 bytes, 0.3 MB in all.
 
-    A topic is cut between paragraphs into the documents "topic#00", "topic#01" ...: whole, the largest alone
-    would hold a seventh of the text. A paragraph of more than 24 bytes that stood before is left out, line
-    breaks and indents apart (topics quote each other at length), and so are tables, whose rulers are alike:
-    otherwise much of what is held out would be trained on, too.
+    Each topic is cut between paragraphs into the documents "topic#00", "topic#01" and so on; otherwise the largest
+    topic would be a seventh of the corpus. Two kinds of paragraphs are omitted, because they would put much of the
+    held-out text into the training text as well: those of more than 24 bytes that occurred before, apart from line
+    breaks and indentation (topics quote each other at length), and tables, whose rules are all alike.
+
+    Raises DataError if this Python was installed without the topics.
     """
     try:
         from pydoc_data.topics import topics
     except ImportError:
         raise DataError(
-            "python-docs: this Python comes without pydoc_data; install its full standard library "
+            "python-docs: this Python was installed without pydoc_data; install its full standard library "
             "(Debian: libpython3-stdlib), or name a file"
         ) from None
     part_bytes, short_bytes = 1500, 24
@@ -83,7 +91,10 @@ def python_docs() -> Iterator[Document]:
 
 
 def python_source() -> Iterator[Document]:
-    """The standard library's .py files, about 11 MB: no tests, no installed packages, none over 256 KiB."""
+    """Yield the .py files of the standard library, about 11 MB.
+
+    Tests, installed packages and files above 256 KiB are left out. Raises DataError if there are no such files.
+    """
     root = Path(sysconfig.get_paths()["stdlib"])
     paths = []
     for folder, subfolders, files in os.walk(root):
@@ -100,9 +111,10 @@ def python_source() -> Iterator[Document]:
 
 
 def tiny_shakespeare() -> Iterator[Document]:
-    """Tiny Shakespeare, 1,115,394 bytes: from FASTCOMPRESS_DATA, else the user's cache, else its public home.
+    """Yield Tiny Shakespeare, one document of 1,115,394 bytes.
 
-    DataError when it is in none of the three, or the file in FASTCOMPRESS_DATA is another.
+    It is read from the folder that FASTCOMPRESS_DATA names, or else from the user's cache, or else downloaded into that
+    cache. Raises DataError if it cannot be downloaded, or FASTCOMPRESS_DATA has another file of that name.
     """
     name = "tinyshakespeare.txt"
     folder = os.environ.get("FASTCOMPRESS_DATA")
@@ -116,14 +128,14 @@ def tiny_shakespeare() -> Iterator[Document]:
     data = _read_bytes(cached) if cached.exists() else b""
     if hashlib.sha256(data).hexdigest() != TINY_SHAKESPEARE_SHA256:
         data = _download_tiny_shakespeare(cached)
-        with contextlib.suppress(OSError):  # A cache that cannot be written costs the next run a download.
+        with contextlib.suppress(OSError):  # If the cache cannot be written, the next run downloads the file again.
             cached.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(cached, data)
     yield Document(name, data)
 
 
 def cache_folder() -> Path:
-    """The folder of this package among the user's caches, by the platform's convention; it may not exist."""
+    """Return this package's folder among the user's caches, by the convention of the platform; it may not exist."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -151,10 +163,18 @@ def _download_tiny_shakespeare(cached: Path) -> bytes:
 
 
 def path_documents(path: Path, text_key: str = "text") -> Iterator[Document]:
-    """The documents of a path: a folder's files, the rows of JSON lines, any other file whole, as it is.
+    """Yield the documents of a path: the files of a folder, the rows of JSON lines, or any other file as a whole.
 
-    Files packed as .gz, .xz or .fcz are unpacked. Raises DataError for files that are recognized as no text (see
-    `text_files`): other compressions, archives, tables, arrays, images, shards.
+    Files compressed as .gz, .xz or .fcz are decompressed.
+
+    Args:
+        path: A file or folder.
+        text_key: The key of the text in a row of JSON lines.
+
+    Raises:
+        DataError: A file cannot be read, or is recognized as something other than text (see `text_files`): another
+            compression, an archive, a table, an array, an image, shards.
+        FormatError: A compressed file is damaged.
     """
     if path.is_dir():
         yield from folder(path, folder_files(path), text_key)
@@ -179,10 +199,18 @@ def is_json_lines(path: Path) -> bool:
 
 
 def json_lines(path: Path, text_key: str) -> Iterator[Document]:
-    """One document a line, the string under `text_key`; its id is the row's "id", else the line number.
+    """Yield one document per line: the string under a key of the JSON object in that line.
 
-    Lines end at "\\n" only; blank ones are skipped. DataError names the path, the line and what is wrong with
-    it; FormatError: the compressed file is damaged.
+    Only "\\n" ends a line. Blank lines are skipped. A document's id is the row's "id" if that is a string, or else the
+    name of the file and the number of the line.
+
+    Args:
+        path: The file, which may be compressed.
+        text_key: The key of the text.
+
+    Raises:
+        DataError: The file cannot be read, or a line has no such string; the line's number is named.
+        FormatError: A compressed file is damaged.
     """
     with reading(path), open_text(path) as file:
         for number, line in enumerate(file, 1):
@@ -192,13 +220,13 @@ def json_lines(path: Path, text_key: str) -> Iterator[Document]:
 
 @contextlib.contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn errors of reading `path`, packed or not, into this package's."""
+    """Turn errors of reading and decompressing `path` in the block into errors of this package."""
     try:
         yield
     except DataError:
         raise
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError, FormatError) as error:
-        raise FormatError(f"{path}: damaged or truncated ({error}); get the file again") from error
+        raise FormatError(f"{path}: is damaged or truncated ({error}); get the file again") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
 
@@ -207,19 +235,19 @@ def _row_document(line: bytes, where: str, default_id: str, text_key: str) -> Do
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error}); correct or remove it") from None
+        raise DataError(f"{where} is not JSON ({error}); correct or remove the line") from None
     if not isinstance(row, dict) or not isinstance(row.get(text_key), str):
         raise DataError(f"{where} has no string under {text_key!r}; name the key that holds the text")
     try:
         data = row[text_key].encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{where} holds half a surrogate pair ({error.reason}); correct it") from None
+        raise DataError(f"{where} has half a surrogate pair ({error.reason}); correct or remove the line") from None
     row_id = row.get("id")
     return Document(row_id if isinstance(row_id, str) else default_id, data)
 
 
 def folder_files(root: Path) -> list[Path]:
-    """Regular files below `root`, sorted by relative path; hidden files and folders are left out."""
+    """Return the regular files below `root`, sorted by relative path, without hidden files and folders."""
     paths = []
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = [name for name in subfolders if not name.startswith(".")]
@@ -228,7 +256,7 @@ def folder_files(root: Path) -> list[Path]:
 
 
 def folder(root: Path, paths: list[Path], text_key: str) -> Iterator[Document]:
-    """Documents of `paths`, files below `root`, each as `path_documents` reads it."""
+    """Yield the documents of files below `root`, each as `path_documents` reads it; ids are relative to `root`."""
     for path in paths:
         yield from _file_documents(path, path.relative_to(root).as_posix(), text_key)
 

@@ -1,7 +1,7 @@
-"""Recognizing what a file holds, by its name and its first bytes, before it is taken for text.
+"""Detection of files that are not plain text, by their names and first bytes.
 
-Text that is packed (.gz, .xz, .fcz) is unpacked. Files that would be nonsense as text (archives, tables, images) are
-refused, with what to do instead.
+Compressed text (.gz, .xz, .fcz) is decompressed. Files that would be nonsense as text (archives, tables, images) are
+refused with a DataError that says what to do instead.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _FOREIGN_SUFFIXES = {
     (".zst", ".bz2", ".lz4", ".br"): _DECOMPRESS,
     (".parquet", ".arrow", ".feather", ".orc", ".avro", ".sqlite", ".xlsx"): _TABLE,
     (".npy", ".npz", ".safetensors", ".pt", ".pth", ".pickle", ".pkl"): _SOURCE,
-    (".shard",): "name the text, or train with --shards and the folder that encode wrote",
+    (".shard",): "name the text, or train on the folder of shards itself",
 }
-# First bytes (at an offset), what they begin, and what to do with it.
+# Magic bytes and their offset, the kind of file that has them, and what to do with it.
 _FOREIGN_STARTS = (
     (0, b"PK\x03\x04", "a ZIP archive", _UNPACK),
     (0, b"PK\x05\x06", "a ZIP archive", _UNPACK),
@@ -67,9 +67,10 @@ _PACKED = {".gz": b"\x1f\x8b\x08", ".xz": b"\xfd7zXZ\x00", ".fcz": b"\x89FCFCZ\r
 
 
 def open_text(path: Path) -> IO[bytes]:
-    """Open a file of text, unpacked if its name or first bytes say that it is packed.
+    """Open a text file for reading; decompress it if its name or its first bytes show that it is compressed.
 
-    Raises DataError for what is recognized as no text; errors of reading and unpacking pass through.
+    Raises DataError if the file is recognized as something other than text, and the errors of reading and
+    decompressing as they are (see `sources.reading`).
     """
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
@@ -85,7 +86,7 @@ def open_text(path: Path) -> IO[bytes]:
 
 
 def unpack(name: str, data: bytes) -> bytes:
-    """Return text that was read from `name`, unpacked if need be. Raises as `open_text` does."""
+    """Return text that was read from `name`, decompressed if it is compressed. Raises as `open_text` does."""
     check_start(name, data[:_START_BYTES])
     packing = _packing(name, data[:_START_BYTES])
     if packing == ".gz":
@@ -96,31 +97,31 @@ def unpack(name: str, data: bytes) -> bytes:
 
 
 def check_start(name: str, start: bytes) -> None:
-    """Raise DataError if a file of this name and these first bytes is recognized as no text."""
+    """Raise DataError if a file of this name, or with these first bytes, is something other than text."""
     lowered = name.lower()
     for suffixes, remedy in _FOREIGN_SUFFIXES.items():
         if lowered.endswith(suffixes):
-            raise DataError(f"{name}: is no text ({Path(name).suffix}); {remedy}, or leave it out")
+            raise DataError(f"{name}: is not text ({Path(name).suffix}); {remedy}, or leave it out")
     for offset, magic, what, remedy in _FOREIGN_STARTS:
         if start.startswith(magic, offset):
-            raise DataError(f"{name}: is no text but {what}; {remedy}, or leave it out")
+            raise DataError(f"{name}: is not text but {what}; {remedy}, or leave it out")
 
 
 def check_named_file(path: Path) -> None:
-    """Raise DataError for tables and JSON that a user names as text. In folders (of programs, say) they are text."""
+    """Raise DataError for a table or JSON that the user names as a text. (Inside folders they are taken as text.)"""
     name = path.name.lower().removesuffix(".gz").removesuffix(".xz").removesuffix(".fcz")
-    as_it_is = "or give it a name that ends in .txt to take it as it is"
+    as_it_is = "or rename it to end in .txt to use it as it is"
     if name.endswith((".csv", ".tsv")):
         raise DataError(f"{path}: is a table, not text; {_TABLE}, {as_it_is}")
     if name.endswith(".json"):
         with open_text(path) as file:
             start = file.read(_START_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
         if start in (b"[", b"{"):
-            raise DataError(f"{path}: is JSON, not text; {_TABLE}, one object a line, {as_it_is}")
+            raise DataError(f"{path}: is JSON, not text; {_TABLE}, one object per line, {as_it_is}")
 
 
 def why_not_text(data: bytes) -> str | None:
-    """Return why a model should not learn from `data` as text, a clause such as "is UTF-16"; None if it may."""
+    """Return why `data` is probably not text to learn from, as a clause such as "is UTF-16"; None if it may be."""
     sample = data[:_SAMPLE_BYTES]
     num_bad = sample.count(0) + sample.decode("utf-8", "replace").count("\ufffd")
     if num_bad * 10 <= len(sample):
@@ -131,7 +132,7 @@ def why_not_text(data: bytes) -> str | None:
 
 
 def _packing(name: str, start: bytes) -> str | None:
-    """The suffix of the format that a file is packed in, by its name or else its first bytes."""
+    """Return the suffix of the format in which a file is compressed, by its first bytes or its name, or None."""
     for suffix, magic in _PACKED.items():
         if start.startswith(magic) or name.lower().endswith(suffix):
             return suffix

@@ -283,8 +283,7 @@ class Codebook:
         if bad.any():
             position = int(np.argmax(bad))
             raise UnknownTokenError(
-                f"id {array[position]} at position {position} is not in the codebook, whose ids are 0 to "
-                f"{self.num_tokens - 1}"
+                f"id {array[position]} at position {position} is not one of the codebook's {self.num_tokens}"
             )
         return np.ascontiguousarray(array, np.uint32)
 

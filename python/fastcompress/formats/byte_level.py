@@ -1,7 +1,7 @@
-"""The byte-level alphabet of GPT-2 and its followers: in their files every byte of a token is one printable character.
+"""The byte-level alphabet of GPT-2, in which each byte of a token is written as one printable character.
 
-The 188 bytes that are printable characters of Latin-1 stand for themselves, the other 68, in order, for U+0100 onwards
-(so a space is ``Ġ`` and a line feed ``Ċ``).
+The 188 bytes that are printable characters of Latin-1 are written as these characters, and the other 68 in order as
+the characters from U+0100 on, so that a space is ``Ġ`` and a line feed ``Ċ``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _OTHERS = sorted(set(range(256)) - set(_PRINTABLE))
 _CODE_POINTS = {byte: byte for byte in _PRINTABLE} | {byte: 0x100 + i for i, byte in enumerate(_OTHERS)}
 
-# For str.translate of Latin-1 text, and back; other characters below 256 become one past Latin-1.
+# Tables for str.translate from Latin-1 and back; characters that are not in the alphabet become one outside Latin-1.
 _TO_ALPHABET = {byte: chr(code_point) for byte, code_point in _CODE_POINTS.items()}
 _FROM_ALPHABET = dict.fromkeys(_OTHERS, "\uffff") | {point: chr(byte) for byte, point in _CODE_POINTS.items()}
 

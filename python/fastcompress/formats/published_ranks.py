@@ -1,4 +1,4 @@
-"""The encodings that OpenAI has published: rank file, pattern and special tokens of each."""
+"""The encodings that OpenAI has published, with their rank files, patterns and special tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RankSource:
 
     @property
     def url(self) -> str:
-        """The address of the file. tiktoken's cache names files by its SHA-1."""
+        """The address of the file; tiktoken's cache names the file by the SHA-1 of it."""
         return _BASE_URL + self.path
 
     @property
@@ -29,12 +29,12 @@ class RankSource:
 
 @dataclasses.dataclass(frozen=True)
 class PublishedEncoding:
-    """A published encoding: everything but the ranks themselves."""
+    """A published encoding, without its ranks."""
 
     name: str
     pattern: str
     sources: tuple[RankSource, ...]
-    """Files with the same ranks, the one to download first."""
+    """Files with the same ranks; the first one is downloaded if none is cached."""
     special_tokens: Mapping[str, int]
 
 
@@ -44,7 +44,8 @@ _CL100K = RankSource(
     "encodings/cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 )
 _O200K = RankSource("encodings/o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d")
-# GPT-2 came as merges before r50k_base came as ranks; tiktoken caches the former for "gpt2". Both say the same.
+# GPT-2 was published as merges, and later, as r50k_base, as ranks. Both give the same ids; for "gpt2", tiktoken
+# caches the merges.
 _GPT2_MERGES = RankSource(
     "gpt-2/encodings/main/vocab.bpe", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 )
@@ -59,7 +60,7 @@ def _numbered(texts: tuple[str, ...], first_id: int) -> dict[str, int]:
 
 
 def _harmony_tokens() -> dict[str, int]:
-    """Return the special tokens of gpt-oss: o200k's, eleven roles and marks, and the other ids to 201087, reserved."""
+    """Return the special tokens of gpt-oss: the ten named ones, and reserved ones for the ids up to 201087."""
     named = {
         _END_OF_PROMPT: 200018,  # before <|reserved_200018|>, so that the id decodes to this
         "<|startoftext|>": 199998,

@@ -1,8 +1,9 @@
-"""Reading ``tokenizer.json``, the file of Hugging Face's `tokenizers`, for byte-level BPE models.
+"""A reader of ``tokenizer.json``, the file format of Hugging Face's `tokenizers`, for byte-level BPE models.
 
-GPT-2, GPT-NeoX, Llama 3, Qwen, DeepSeek, gpt-oss, ModernBERT and their like: a BPE model over the byte-level alphabet,
-a ``ByteLevel`` pre-tokenizer, perhaps with splits before it, and at most NFC for a normalizer. Everything else is
-refused by name. What decides no id (post-processor, decoder, truncation, padding ...) is kept in `TokenizerJson.rest`.
+Such models are GPT-2, GPT-NeoX, Llama 3, Qwen, DeepSeek, gpt-oss, ModernBERT and others: BPE over the byte-level
+alphabet, with a ``ByteLevel`` pre-tokenizer, splits before it if any, and NFC as the only possible normalizer.
+Unsupported parts raise a FormatError that names them. The parts that do not affect ids (post-processor, decoder,
+truncation, padding) are kept in `TokenizerJson.rest`.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from fastcompress.formats.tokenizer_json.fields import ELSEWHERE, READS, field, 
 
 
 def check_model(model: dict[str, Any]) -> None:
-    """Refuses every model but BPE, and every BPE with settings that byte-level ones lack."""
+    """Raise FormatError unless the model is BPE with settings that byte-level models have."""
     kind = model.get("type", _kind_by_fields(model))
     if kind != "BPE":
-        refuse(f"the model is {shown(kind)}; {READS}: {ELSEWHERE}")
+        refuse(f"the model is {shown(kind)}; {READS}; {ELSEWHERE}")
     if model.get("dropout"):
         refuse(
             f"the model's dropout is {shown(model['dropout'])}, so its ids are random; set it to null for "
@@ -20,20 +20,21 @@ def check_model(model: dict[str, Any]) -> None:
         )
     for key, users in (("continuing_subword_prefix", "BERT"), ("end_of_word_suffix", "CLIP")):
         if model.get(key):
-            refuse(f"the model has the {key} {shown(model[key])} (as {users} does); {READS}: {ELSEWHERE}")
+            refuse(f"the model has the {key} {shown(model[key])} (as {users} does); {READS}; {ELSEWHERE}")
 
 
 def _kind_by_fields(model: dict[str, Any]) -> str:
-    """The kind of a model that does not say it, as in early files."""
+    """Return the kind of a model that does not state it, as in early files."""
     fields = {"merges": "BPE", "max_input_chars_per_word": "WordPiece", "unk_id": "Unigram"}
-    return next((kind for field, kind in fields.items() if field in model), "WordLevel or of an unknown kind")
+    return next((kind for key, kind in fields.items() if key in model), "WordLevel or of an unknown kind")
 
 
 def read_vocabulary(model: dict[str, Any]) -> dict[str, int]:
+    """Return the id of each token of the model, as text. Raises FormatError if an id is invalid or occurs twice."""
     vocabulary: dict[str, int] = field(model, "vocab", dict, "the model")
     for text, token_id in vocabulary.items():
         if type(token_id) is not int or not 0 <= token_id < MAX_IDS or not isinstance(text, str):
-            refuse(f"the vocabulary gives {shown(text)} the id {shown(token_id)}; ids are in [0, {MAX_IDS})")
+            refuse(f"the id of the token {shown(text)} is {shown(token_id)}; it must be an integer in [0, {MAX_IDS})")
     if len(set(vocabulary.values())) < len(vocabulary):
         seen: dict[int, str] = {}
         for text, token_id in vocabulary.items():
@@ -43,7 +44,21 @@ def read_vocabulary(model: dict[str, Any]) -> dict[str, int]:
 
 
 def read_merges(model: dict[str, Any], ids: dict[str, int], tokens: dict[int, bytes]) -> list[tuple[int, int, int]]:
-    """The merges in rank order; of a pair that stands twice, the later one, as in `tokenizers`."""
+    """Return the merges in rank order.
+
+    Of a pair that is listed twice, the later entry counts, as in `tokenizers`.
+
+    Args:
+        model: The model of the file.
+        ids: The id of each token, as text.
+        tokens: The bytes of each id that has a byte-level token.
+
+    Returns:
+        (left, right, result) ids.
+
+    Raises:
+        FormatError: An entry is malformed, or one of its tokens is not in the vocabulary.
+    """
     merges: dict[tuple[int, int], int] = {}
     for number, entry in enumerate(field(model, "merges", list, "the model")):
         if isinstance(entry, str):
@@ -53,11 +68,11 @@ def read_merges(model: dict[str, Any], ids: dict[str, int], tokens: dict[int, by
         else:
             pair = entry
         if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-            refuse(f"merge {number} is {shown(entry)}; expected two tokens, such as 'a b' or ['a', 'b']")
+            refuse(f"merge {number} is {shown(entry)}; it must be two tokens, such as 'a b' or ['a', 'b']")
         left, right = pair
         for text in (left, right, left + right):
             if ids.get(text) not in tokens:
-                refuse(f"merge {number}, {shown(entry)}: {shown(text)} is no byte-level token of the vocabulary")
+                refuse(f"merge {number}, {shown(entry)}: {shown(text)} is not a byte-level token of the vocabulary")
         key = ids[left], ids[right]
         merges.pop(key, None)
         merges[key] = ids[left + right]

@@ -1,4 +1,4 @@
-"""Reading a whole ``tokenizer.json``: what it says, part by part."""
+"""The parts of a ``tokenizer.json``, read and checked."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ from fastcompress.formats.tokenizer_json.steps import read_pre_tokenizers, reads
 
 @dataclass(frozen=True)
 class AddedToken:
-    """A token that is sought in the text before it is cut into pretokens.
+    """A token that is searched for in a text before the text is split into pretokens.
+
+    >>> AddedToken("<|end|>", 50256)
+    AddedToken(text='<|end|>', id=50256, special=True, normalized=False, lstrip=False, rstrip=False, single_word=False)
 
     Attributes:
-        text: what is sought.
-        id: what it becomes.
-        special: it is a token only where the caller allows it; others always are.
-        normalized: it is sought in the normalized text (by its own normalized form), not in the text as it is.
-        lstrip, rstrip: it takes the white space before it, after it.
-        single_word: it is ordinary text where a word character stands beside it.
+        text: The text to search for.
+        id: The id of the token.
+        special: Whether it is a token only where the caller allows it; other added tokens always are.
+        normalized: Whether to search for its normalized form in the normalized text, and not in the text as it is.
+        lstrip: Whether the token includes the white space before it.
+        rstrip: Whether the token includes the white space after it.
+        single_word: Whether it is ordinary text next to a word character.
     """
 
     text: str
@@ -48,17 +52,18 @@ class AddedToken:
 
 @dataclass(frozen=True)
 class TokenizerJson:
-    """What a ``tokenizer.json`` says.
+    """The contents of a ``tokenizer.json``.
 
     Attributes:
-        tokens: id to bytes, of every entry of the model's vocabulary that is spelled in the byte-level alphabet.
-        other_tokens: id to text, of the other entries; no text encodes to them unless they are added tokens.
-        merges: (left, right, result) ids in rank order, no pair twice.
-        added_tokens: with the ids that `tokenizers` gives them, in file order.
-        pre_tokenizers: the steps in order, the last one ByteLevel: the file's objects, checked, without needless keys.
-        nfc: the normalizer is NFC.
-        ignore_merges: a pretoken that is in the vocabulary is that token, whether or not merges make it.
-        rest: OTHER_PARTS as they stand, and under "model" the settings of the model.
+        tokens: The bytes of each id, for the entries of the vocabulary that are written in the byte-level alphabet.
+        other_tokens: The text of each id, for the other entries. Text encodes to them only if they are added tokens.
+        merges: (left, right, result) ids in rank order; each pair occurs once.
+        added_tokens: The added tokens in file order, with the ids that `tokenizers` gives them.
+        pre_tokenizers: The pre-tokenizers in order, as objects of the file reduced to the keys that matter. The last
+            one is ByteLevel.
+        nfc: Whether the normalizer is NFC.
+        ignore_merges: Whether a pretoken that is in the vocabulary becomes that token, even if no merges make it.
+        rest: The OTHER_PARTS as in the file, and under "model" the settings of the model.
     """
 
     tokens: dict[int, bytes]
@@ -72,9 +77,9 @@ class TokenizerJson:
 
 
 def read_tokenizer_json(source: str | os.PathLike[str] | bytes | Mapping[str, Any]) -> TokenizerJson:
-    """Reads a file, its bytes, or its parsed contents.
+    """Read a ``tokenizer.json``, given as a path, its bytes, or its parsed contents.
 
-    Raises FormatError for what is malformed or not supported, naming it and saying what would do. O(file).
+    Raises FormatError, which names the part, if the contents are malformed or not supported. O(file).
     """
     name = "tokenizer.json" if isinstance(source, bytes | Mapping) else os.fspath(source)
     try:
@@ -86,8 +91,8 @@ def read_tokenizer_json(source: str | os.PathLike[str] | bytes | Mapping[str, An
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
     except RecursionError:
-        raise FormatError(f"{name}: nested too deeply for a tokenizer.json") from None
-    except ValueError as error:  # of json, for bytes that are not JSON or not UTF-8
+        raise FormatError(f"{name}: nested too deeply; it is not a tokenizer.json") from None
+    except ValueError as error:  # from json.loads, if the bytes are not JSON or not UTF-8
         raise FormatError(f"{name}: not JSON ({error}); is this a tokenizer.json?") from None
 
 
@@ -96,7 +101,7 @@ def _read(document: Any) -> TokenizerJson:
         refuse("not a JSON object; is this a tokenizer.json?")
     version = document.get("version", "1.0")
     if version != "1.0":
-        refuse(f"format version {version!r}; fastcompress reads version '1.0'")
+        refuse(f"the format version is {version!r}; it must be '1.0'")
     model = field(document, "model", dict, "the file")
     check_model(model)
     pre_tokenizers = read_pre_tokenizers(document.get("pre_tokenizer"), model)
@@ -123,10 +128,10 @@ def _read(document: Any) -> TokenizerJson:
 
 
 def _read_added_tokens(document: dict[str, Any], ids: dict[str, int]) -> list[AddedToken]:
-    """The added tokens with the ids that `tokenizers` gives them, whatever the file says.
+    """Return the added tokens with the ids that `tokenizers` gives them, whatever ids the file states.
 
-    That is: the id the text has in the vocabulary, else the next one past the vocabulary's size. Of two with one id the
-    later one counts.
+    A token whose text is in the vocabulary gets the id from there; the others are numbered from the vocabulary's size
+    on. Of two tokens with the same id, the later one counts.
     """
     by_text: dict[str, int] = {}
     by_id: dict[int, AddedToken] = {}
@@ -134,7 +139,7 @@ def _read_added_tokens(document: dict[str, Any], ids: dict[str, int]) -> list[Ad
     for number, entry in enumerate(field(document, "added_tokens", list, "the file", [])):
         where = f"added token {number}"
         if not isinstance(entry, dict):
-            refuse(f"{where} is {shown(entry)}; expected an object")
+            refuse(f"{where} is {shown(entry)}; it must be an object")
         text = field(entry, "content", str, where)
         if not text:
             continue
@@ -144,7 +149,7 @@ def _read_added_tokens(document: dict[str, Any], ids: dict[str, int]) -> list[Ad
         stated = field(entry, "id", int, where)
         if stated != token_id:
             warnings.warn(
-                f"added token {text!r} says its id is {stated}; `tokenizers` gives it {token_id}, and so it is here",
+                f"added token {text!r} says its id is {stated}; `tokenizers` gives it {token_id}, which is used here",
                 stacklevel=5,  # the caller of BPE.from_huggingface
             )
         special = field(entry, "special", bool, where, False)

@@ -26,7 +26,7 @@ def source(tmp_path: Path) -> Path:
 def test_there_and_back(source: Path) -> None:
     packed = source.with_name("book.txt.fcz")
     result = run("compress", source)
-    assert result.stdout.startswith(f"{packed}: {len(DATA):,} bytes, {packed.stat().st_size:,} in the archive")
+    assert result.stdout.startswith(f"{packed}: {len(DATA):,} bytes, {packed.stat().st_size:,} compressed")
     assert packed.read_bytes() == archive.compress(DATA)
     source.unlink()
     run("decompress", packed)

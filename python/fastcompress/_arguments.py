@@ -1,6 +1,6 @@
 """Checks of arguments that the whole package shares: integers, numbers of threads, lists of texts.
 
-A wrong type is a TypeError and a value out of range a ConfigError; both name the argument and say what is wanted.
+A wrong type raises TypeError and a value out of range ConfigError; messages name the argument and its range.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def as_integer(value: SupportsIndex, name: str, least: int, most: int, *, or_non
     """Return an integer argument as an int.
 
     Args:
-        value: Any integer type, such as NumPy's; bool is not one here.
+        value: An integer of any type, such as NumPy's, but not a bool.
         name: The argument's name, for errors.
         least: The smallest value.
         most: The largest value.
-        or_none: What None would mean, for errors; empty if None is not allowed.
+        or_none: The meaning of None, for errors; empty if None is not allowed.
 
     Raises:
-        TypeError: It is not an integer.
-        ConfigError: It is out of range.
+        TypeError: `value` is not an integer.
+        ConfigError: `value` is out of range.
     """
     remedy = f", or None for {or_none}" if or_none else ""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):

@@ -1,4 +1,4 @@
-"""Old names of public things, kept for one version: each use warns with DeprecationWarning and then works.
+"""Old public names, which still work for one version but issue a DeprecationWarning.
 
 In a module, after everything else:
 
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 
 def renamed_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a module-level `__getattr__` that knows the old names of a module.
+    """Return a `__getattr__` for a module that resolves its old names.
 
     Args:
         module: The module's `__name__`.

@@ -1,4 +1,4 @@
-"""Writing files so that no reader ever sees half of one."""
+"""Atomic writing of files: a reader sees a file complete or not at all."""
 
 from __future__ import annotations
 
@@ -33,21 +33,27 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, overwrite:
 
 @contextlib.contextmanager
 def open_atomically(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """Yield a stream whose bytes are at ``path`` when the block ends, and nowhere if it raises; see `replacing`."""
+    """Yield a stream whose contents become the file ``path`` when the block ends without an error; see `replacing`."""
     with replacing(path, overwrite=overwrite) as temporary, open(temporary, "wb") as file:
         yield file
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
-    """Yield the name of a temporary file to write; when the block ends it is renamed to ``path``.
+    """Yield the name of a temporary file to write, which is renamed to ``path`` when the block ends.
 
-    After an error or a crash the old file, or none, is there, never a part of one. The file is on disk before it gets
-    its name. It keeps the mode of the one it replaces; a new one has the mode that the umask leaves. A symbolic link
-    stays, and its target is replaced. If ``path`` exists and is no regular file (a pipe, a device), it is yielded
-    itself, to be written as it is. Without ``overwrite``, a file that exists is refused, even if it appears while the
-    block runs. Raises OutputError if the file cannot be written; errors of this package that the block raises pass
-    through.
+    After an error or a crash, ``path`` is the old file or does not exist; it is never incomplete. The contents are on
+    disk before the file gets its name. The file has the mode of the one it replaces, or for a new one that of the
+    umask. If ``path`` is a symbolic link, its target is replaced. If it is not a regular file but a pipe or a device,
+    ``path`` itself is yielded and written directly.
+
+    Args:
+        path: The file to write.
+        overwrite: Whether to replace an existing file, also one that is created while the block runs.
+
+    Raises:
+        OutputError: The file cannot be written, or exists and must not be replaced. Errors of this package that the
+            block raises pass through.
     """
     try:
         existing = _stat(path)
@@ -79,12 +85,12 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
 
 
 def remedy_for(error: OSError) -> str:
-    """Return what a user can do about a file that cannot be written."""
+    """Return advice for a file that cannot be written."""
     return _REMEDIES.get(error.errno or 0, "choose a folder that exists and is writable")
 
 
 def _rename(source: Path, target: Path, overwrite: bool) -> None:
-    """Give a file its name; without ``overwrite``, FileExistsError if there is a file of that name by now."""
+    """Rename a file. Without ``overwrite``, raises FileExistsError if a file of the new name exists."""
     if overwrite:
         os.replace(source, target)
         return
@@ -101,7 +107,7 @@ def _rename(source: Path, target: Path, overwrite: bool) -> None:
 
 
 def _stat(path: str | os.PathLike[str]) -> os.stat_result | None:
-    """The status of what ``path`` leads to; None if that does not exist."""
+    """Return the status of the file that ``path`` leads to, or None if it does not exist."""
     try:
         return os.stat(path)
     except FileNotFoundError:

@@ -1,17 +1,16 @@
-"""Locks on folders: whoever writes a folder holds its lock, and the lock dies with its process.
+"""Locks on folders, which a process holds while it writes one and which end with the process.
 
-The lock is the operating system's, on the file `.lock` in the folder, so a process that is killed leaves no lock
-behind, only that file, which the next writer takes over. Readers need no lock, because every file and every split is
-renamed into place whole.
+A lock is a lock of the operating system on the file `.lock` in the folder. A process that is killed leaves behind only
+that file, which the next writer reuses. Readers need no lock, because files and splits are renamed into place when they
+are complete.
 
-- A child made by fork() shares the lock's file with its parent. It closes the file before anything else: a worker that
-  outlives a killed parent must not keep the folder locked (but for the moment until it first runs). Programs started
-  by exec never get it (O_CLOEXEC).
-- The holder removes `.lock` when it is done. A process that opened the old file meanwhile could lock a file that
-  nobody else sees, so a lock counts only if its file is still the one at the path.
-- Over NFS, Linux turns flock() into a lock of the whole process. The set of lock files that this process holds
-  refuses a second writer in another thread there, too.
-- On a file system without locks there is a warning, and the work goes on unguarded.
+- A child made by fork() shares the open lock file with its parent, and closes it as soon as it runs, so that a worker
+  that outlives a killed parent does not keep the folder locked. Programs started by exec do not inherit it (O_CLOEXEC).
+- The holder removes `.lock` when it is done. Another process may have opened the file before that and could then lock
+  a file that no longer has a name, so a lock is valid only if its file is still the one at the path.
+- Over NFS, Linux turns flock() into a lock that belongs to the whole process. There, the set of lock files that this
+  process holds also refuses a second writer in another thread.
+- On a file system without locks, a warning is issued and the folder is written without a lock.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def locked(folder: str | os.PathLike[str], *, wait_seconds: float = 0.0) -> Iter
 
     Args:
         folder: The folder to be written.
-        wait_seconds: How long to wait for another holder before giving up.
+        wait_seconds: The time to wait for another holder before giving up.
 
     Raises:
         OutputError: Another process, or another thread of this one, holds the lock, or the lock file cannot be made.
@@ -128,14 +127,14 @@ def _lock_descriptor(path: Path, descriptor: int) -> bool:
         except FileNotFoundError:
             return False
         _held[key] = descriptor
-    with contextlib.suppress(OSError):  # a full disk: the name of the holder is a courtesy
+    with contextlib.suppress(OSError):  # the disk may be full, and the name of the holder is not essential
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, _HOLDER_BEGIN, os.SEEK_SET)
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return True
 
 
-# Windows locks bytes against reading, too: the locked byte is the first, the holder's name stands after it.
+# On Windows, locked bytes cannot be read either: only the first byte is locked, and the holder's name is after it.
 _HOLDER_BEGIN = 1
 
 
@@ -146,7 +145,7 @@ def _release(path: Path, descriptor: int) -> None:
             os.close(descriptor)
             with contextlib.suppress(OSError):
                 path.unlink()
-        else:  # removed while it is locked, so that nobody locks a file that is about to go
+        else:  # removed while it is locked, so that no other process locks a file that is about to be removed
             with contextlib.suppress(OSError):
                 if _identity(os.stat(path)) == _identity(os.fstat(descriptor)):
                     path.unlink()

@@ -1,4 +1,4 @@
-"""Checks of arguments, and their conversion to what the core takes."""
+"""Checks of arguments, and conversion to the types that the core takes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT_TYPES = (str, bytes, bytearray, memoryview)
 
 
 def refuse_text(text: object, name: str = "text") -> NoReturn:
-    """Raise the TypeError for something that is not a text."""
+    """Raise the TypeError for an argument that is not a text."""
     remedy = "; for several texts call the method of that name for a batch" if isinstance(text, list | tuple) else ""
     raise TypeError(f"{name} is of type {type(text).__name__}; expected str or bytes{remedy}")
 
@@ -31,7 +31,7 @@ def as_text_list(texts: Iterable[Text], name: str, one_text: str) -> Sequence[Te
     Args:
         texts: The iterable.
         name: Its name, for errors.
-        one_text: What to call for one text, for errors.
+        one_text: The name of the method for one text, for errors.
 
     Raises:
         TypeError: It is not iterable, or a single text, whose items would be characters.
@@ -68,11 +68,11 @@ def as_pattern(pattern: str) -> str:
 
 
 def refuse_surrogates(text: str, name: str) -> None:
-    """Raise ConfigError for a text that is to be stored and holds a surrogate (see `errors.SurrogateError`)."""
+    """Raise ConfigError if a text that is to be stored has a surrogate (see `errors.SurrogateError`)."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ConfigError(f"{name} is {text!a}; it must not hold surrogates (position {error.start})") from None
+        raise ConfigError(f"{name} is {text!a}; it must not have surrogates (position {error.start})") from None
 
 
 def as_special_texts(special_tokens: Iterable[str], name: str = "special_tokens") -> list[str]:
@@ -134,7 +134,7 @@ def check_dtype(dtype: npt.DTypeLike, vocab_size: int) -> None:
     """Raise ConfigError for a dtype that cannot hold every id."""
     resolved = np.dtype(dtype)
     if resolved.kind not in "iu" or np.iinfo(resolved).max < vocab_size - 1:
-        raise ConfigError(f"dtype {resolved} cannot hold ids up to {vocab_size - 1}; use uint32")
+        raise ConfigError(f"dtype is {resolved}; it must hold ids up to {vocab_size - 1}, as uint32 does")
 
 
 def as_dropout(dropout: float) -> float:
@@ -142,19 +142,19 @@ def as_dropout(dropout: float) -> float:
     if isinstance(dropout, bool | np.bool_ | str | bytes) or not hasattr(dropout, "__float__"):
         raise TypeError(f"dropout is {shown(dropout)}; it must be a number from 0 to 1")
     if not 0 <= float(dropout) <= 1:
-        raise ConfigError(f"dropout={dropout} is out of range; it must be a number from 0 to 1")
+        raise ConfigError(f"dropout is {dropout}; it must be 0 to 1")
     return float(dropout)
 
 
 def as_path(path: str | os.PathLike[str], name: str) -> str:
-    """Return a path as a str. Raises TypeError if it is not one."""
+    """Return a path as a str. Raises TypeError for anything that is not a path."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{name} is {shown(path)}; it must be a path (str or os.PathLike)")
     return os.fsdecode(path)
 
 
 def as_bytes(blob: bytes | bytearray | memoryview, name: str) -> bytes:
-    """Return serialized contents as bytes. Raises TypeError if it is not bytes-like."""
+    """Return serialized contents as bytes. Raises TypeError for anything that is not bytes-like."""
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise TypeError(f"{name} is {shown(blob)}; it must be bytes")
     return bytes(blob)

@@ -1,4 +1,4 @@
-"""Tables of how often each distinct pretoken occurs, from which BPE learns. Tables of parts of a corpus add up."""
+"""Counts of the distinct pretokens of a corpus, which is all that BPE training needs; those of parts can be added."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastcompress.bpe.training_texts import Source, batches, texts_of
 from fastcompress.errors import FormatError, MismatchError
 from fastcompress.pretokenizer import utf8
 
-_BATCH_BYTES = 1 << 22  # texts are handed to the core in groups of about 4 MiB per thread, at most 64 MiB
+_BATCH_BYTES = 1 << 22  # texts are passed to the core in groups of about 4 MiB per thread, at most 64 MiB
 _MAX_BATCH_BYTES = 1 << 26
 _ITEMS_AT_ONCE = 4096
 
@@ -24,7 +24,7 @@ _ITEMS_AT_ONCE = 4096
 class PretokenCounts:
     """A multiset of pretokens under one pattern. Counts are exact, and adding is associative and commutative.
 
-    So a corpus can be counted in parts, by processes or machines, and the sum be trained on::
+    So a corpus can be counted in parts, by several processes or machines, and the sum be used for training::
 
         counts = BPE.count_pretokens(shard, pattern="cl100k", special_tokens=["<|end|>"])  # on each worker
         counts.save("part-7.counts")
@@ -53,11 +53,11 @@ class PretokenCounts:
             pattern: A name from `fastcompress.pretokenizer.PATTERNS`.
             special_tokens: Texts at which every text is cut before it is counted; they are not counted themselves. Give
                 those of the training, so that none is learned as ordinary text. Files do not keep them.
-            max_memory_bytes: Tables in memory that would get larger are written to sorted runs in a temporary folder
-                and emptied. None: no limit. It bounds what counting takes beside the texts at hand, down to about
-                24 KiB per thread, and changes nothing else.
-            temporary_folder: The place for that folder. None: where the system keeps temporary files. The folder is
-                removed with the object.
+            max_memory_bytes: The largest size of the tables in memory; beyond it they are written to a temporary folder
+                as sorted runs, and emptied. It can be as low as about 24 KiB per thread, does not include the texts
+                being counted, and does not change the counts. None for no limit.
+            temporary_folder: The folder in which to make that folder, which is removed with the object. None for the
+                system's folder for temporary files.
 
         Raises:
             ConfigError: An argument is out of range.
@@ -86,7 +86,7 @@ class PretokenCounts:
 
     @property
     def num_runs(self) -> int:
-        """The number of sorted runs on disk; 0 if memory was enough."""
+        """The number of sorted runs on disk; 0 if the memory limit was not reached."""
         return self._core.num_runs
 
     def add(self, source: Source, *, num_threads: int | None = None) -> None:
@@ -103,8 +103,8 @@ class PretokenCounts:
 
         Raises:
             DataError: A file cannot be read, or the counts would overflow.
-            OutputError: There is no room for runs. The counts are incomplete then.
-            TypeError: The source holds something else.
+            OutputError: Runs cannot be written. The counts are then incomplete.
+            TypeError: The source has an item of another type.
         """
         num_threads = as_thread_limit(num_threads)
         cores = num_threads or os.cpu_count() or 1
@@ -117,11 +117,11 @@ class PretokenCounts:
     def merge(self, other: PretokenCounts) -> None:
         """Add the counts of another table. O(distinct pretokens of the other).
 
-        Raises MismatchError if its pattern is a different one, DataError if the counts would overflow: together they
-        must stay below 2**63. The table is unchanged then.
+        Raises MismatchError if its pattern is a different one, DataError if the sum of all counts would reach 2**63.
+        After an error the table is unchanged.
         """
         if not isinstance(other, PretokenCounts):
-            raise TypeError(f"other is of type {type(other).__name__}; it must be PretokenCounts")
+            raise TypeError(f"other is of type {type(other).__name__}; it must be a PretokenCounts")
         if other.pattern != self.pattern:
             raise MismatchError(
                 f"pretoken counts of the patterns {self.pattern!r} and {other.pattern!r} do not add up; "

@@ -1,8 +1,8 @@
-"""Patterns without a name: any regular expression, or the pre-tokenizer steps of a ``tokenizer.json``.
+"""Custom patterns: any regular expression, or the pre-tokenizer steps of a ``tokenizer.json``.
 
-They run on the `regex` package, which is imported when the first one is needed (``pip install regex``): the same
-pretokens as the engines they were written for, slower than the named patterns. `named_pattern` says which literals are
-a named pattern, for all callers.
+They give the same pretokens as the engines that they were written for, but run on the `regex` package
+(``pip install regex``), which is slower than the scanners of the named patterns. `named_pattern` recognizes regular
+expressions that are equal to a named pattern.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fastcompress.bpe.regex import FANCY, ONIG, Matcher, fancy_regex_to_onig, ha
 from fastcompress.errors import ConfigError, FormatError
 
 Step: TypeAlias = "dict[str, Any]"
-# What becomes of a piece of text that is not empty; the second argument is whether the text has newer characters.
+# A function that cuts a non-empty piece of text; the second argument is whether the text has newer characters.
 _Pieces: TypeAlias = "Callable[[str, bool], Iterable[str]]"
 
 GPT2_BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The regex inside `tokenizers`' ByteLevel; its matches are those of the pattern ``gpt2``."""
 
-# Literals that stand for a named pattern besides the pattern's own: in tokenizers, and in early versions of tiktoken.
+# Other regexes that are equal to a named pattern, from tokenizers and from early versions of tiktoken.
 _OTHER_SPELLINGS = {
     "gpt2": [
         GPT2_BYTE_LEVEL,
         r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
         r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",  # as GPT-2 came out
     ],
-    # cl100k_base's in tiktoken before 0.8, which cut white space at the end of a text behind its last line break.
+    # cl100k_base in tiktoken before 0.8, which cut white space at the end of a text after its last line break.
     "llama3": [
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"
         r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
@@ -45,27 +45,27 @@ _OTHER_SPELLINGS = {
 
 
 def named_pattern(regexes: Sequence[str]) -> str | None:
-    """Return the named pattern that cuts as these regexes do, each cutting what the one before left, or None.
+    """Return the named pattern that splits text as these regexes do in turn, or None.
 
-    The literals known are those of `fastcompress.pretokenizer`, with possessive quantifiers or without, with
-    parentheses around the whole, capturing or not, and with line breaks escaped or not.
+    Recognized are the regexes of `fastcompress.pretokenizer`, with or without possessive quantifiers, with or without
+    parentheses around the whole, and with line breaks escaped or not.
     """
     return _spellings().get(tuple(_with_escapes(_without_parentheses(regex)) for regex in regexes))
 
 
 def regexes_of(name: str) -> Sequence[str]:
-    """Return a named pattern's regexes, each cutting what the one before left: one for most, three for DeepSeek's."""
+    """Return the regexes of a named pattern, which split text in turn: one for most patterns, three for DeepSeek's."""
     return pretokenizer.SPLITS.get(name, (pretokenizer.PATTERNS[name],))
 
 
 def resolve_pattern(pattern: str) -> str:
-    """Return what the core takes for a pattern argument.
+    """Return a pattern argument as the core takes it: a name, or the JSON of a `CustomPattern`.
 
-    The name or alias of a named pattern is that pattern; the JSON of steps, as `CustomPattern.spelling` has it, is
-    those steps; everything else is a regex in tiktoken's syntax. Use `as_regex` where names have no meaning.
+    The argument may be the name or alias of a named pattern, the JSON of steps (`CustomPattern.to_json`), or a regex in
+    tiktoken's syntax. Use `as_regex` for an argument that cannot be a name.
 
-    Raises ConfigError for a regex that is not one or has constructs that are not supported, for the empty pattern,
-    and for a misspelt name, that is a word of three or more letters, digits and hyphens close to a name.
+    Raises ConfigError if a regex is invalid or has unsupported constructs, if the argument is empty, and if it is
+    probably a misspelt name: a word of three or more letters, digits and hyphens that is similar to a name.
     """
     names = [*pretokenizer.PATTERNS, *pretokenizer.ALIASES]
     if pattern in names:
@@ -79,19 +79,19 @@ def resolve_pattern(pattern: str) -> str:
                 f"unknown pattern {pattern!r}; did you mean {close[0]!r}? The names are "
                 f"{', '.join(pretokenizer.PATTERNS)}; for the regex write '(?:{pattern})'"
             )
-    if _is_spelling(pattern):
-        return CustomPattern.from_spelling(pattern).spelling
-    return named_pattern([pattern]) or CustomPattern.from_regex(pattern).spelling
+    if _is_json(pattern):
+        return CustomPattern.from_json(pattern).to_json()
+    return named_pattern([pattern]) or CustomPattern.from_regex(pattern).to_json()
 
 
 def as_regex(regex: str) -> str:
-    """Return a pattern argument that stands for a regex, even one that looks like a name: tiktoken's ``pat_str``."""
-    is_plain = re.fullmatch(r"[\w-]*", regex) is None and not _is_spelling(regex)
+    """Return the pattern argument for a regex that may look like a name, such as tiktoken's ``pat_str``."""
+    is_plain = re.fullmatch(r"[\w-]*", regex) is None and not _is_json(regex)
     return regex if is_plain else f"(?:{regex})"
 
 
-def _is_spelling(pattern: str) -> bool:
-    """Return whether a pattern is the JSON of steps, and not a regex that happens to begin like one."""
+def _is_json(pattern: str) -> bool:
+    """Return whether a pattern is the JSON of steps, and not a regex that begins in the same way."""
     if not pattern.startswith('[{"'):
         return False
     try:
@@ -115,7 +115,7 @@ def _spellings() -> dict[tuple[str, ...], str]:
 
 
 def _without_possessive(regex: str) -> str:
-    """Return a known pattern's regex with greedy quantifiers for possessive ones, which match the same there."""
+    """Return the regex of a named pattern with greedy quantifiers in place of possessive ones, which match the same."""
     if "++" not in regex:
         return regex
     return re.sub(r"(?<=[+*?])\+|(?<=\{1,3\})\+", "", regex)
@@ -134,7 +134,7 @@ def _without_parentheses(regex: str) -> str:
 
 
 def _is_balanced(regex: str) -> bool:
-    """Return whether every parenthesis that opens in a regex closes in it, and none closes that did not open."""
+    """Return whether the parentheses of a regex are balanced."""
     depth, in_class, escaped = 0, False, False
     for character in regex:
         if escaped:
@@ -153,44 +153,51 @@ def _is_balanced(regex: str) -> bool:
 
 
 class CustomPattern:
-    """The steps that cut a text into pretokens.
+    """A sequence of steps that cut a text into pretokens.
 
-    They are objects as in a ``tokenizer.json`` (Split, Digits, and a last ByteLevel), or the one step
-    ``{"type": "Regex", "pattern": ...}``: the regex's matches are the pretokens and the text between them is dropped,
-    as tiktoken does. The vocabulary file keeps `spelling`, the steps as JSON.
+    The steps are objects as in a ``tokenizer.json`` (Split, Digits, and ByteLevel as the last one), or the single step
+    ``{"type": "Regex", "pattern": ...}``, whose matches are the pretokens; the text between them is dropped, as in
+    tiktoken. A vocabulary file stores the steps as JSON. Immutable; safe to share between threads.
+
+    >>> CustomPattern.from_regex("[a-z]+|[0-9]+").split(b"ab12 c")
+    [b'ab', b'12', b'c']
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        """Prepare the steps.
+        """Compile the steps.
 
         Raises:
-            ConfigError: a Regex step is not a regex or is not supported, or `regex` is not installed.
-            FormatError: the same for the regex of a Split, which came from a file.
+            ConfigError: The regex of a Regex step is invalid or not supported, or `regex` is not installed.
+            FormatError: The regex of a Split, which came from a file, is invalid or not supported.
         """
         self.steps = list(steps)
-        self.spelling = json.dumps(self.steps, separators=(",", ":"))
+        self._json = json.dumps(self.steps, separators=(",", ":"))
         self._functions = [_function_of(step) for step in self.steps]
 
     @classmethod
     def from_regex(cls, regex: str) -> CustomPattern:
-        """Make the pattern of tiktoken's ``pat_str``, in the syntax of Rust's fancy-regex."""
+        """Make a pattern from a regex in the syntax of Rust's fancy-regex, such as tiktoken's ``pat_str``."""
         return cls([{"type": "Regex", "pattern": regex}])
 
     @classmethod
-    def from_spelling(cls, spelling: str) -> CustomPattern:
-        """Make the pattern that a vocabulary file keeps. Raises FormatError for anything else."""
+    def from_json(cls, text: str) -> CustomPattern:
+        """Parse what `to_json` returned, which vocabulary files store. Raises FormatError for anything else."""
         try:
-            return cls(json.loads(spelling))
+            return cls(json.loads(text))
         except (ConfigError, FormatError):
             raise
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(
-                f"the custom pattern {spelling[:60]!r} is not one that this version reads; update fastcompress"
+                f"this version does not support the custom pattern {text[:60]!r}; update fastcompress"
             ) from error
+
+    def to_json(self) -> str:
+        """Return the steps as JSON."""
+        return self._json
 
     @property
     def lossless(self) -> bool:
-        """True if the pretokens are the text, with nothing dropped and nothing added."""
+        """True if the pretokens, joined, always equal the text."""
         return all(
             step["type"] == "Digits"
             or (step["type"] == "Split" and step["behavior"] != "Removed")
@@ -199,10 +206,10 @@ class CustomPattern:
         )
 
     def pretokens(self, text: bytes) -> tuple[bytes, npt.NDArray[np.uint64]]:
-        """Return the pretokens of a text, one after the other, and the offset at which each ends, uint64[n].
+        """Return the pretokens of a text, joined, and the offset at which each ends, uint64[n].
 
-        Bytes that are not UTF-8 are characters of no class, as for the named patterns. Raises DataError if a pattern
-        takes far too long, as some do whose parts match a text in many ways.
+        As for the named patterns, bytes that are not UTF-8 count as characters of no class. Raises DataError if the
+        pattern takes too long, as some patterns do that can match a text in very many ways.
         """
         decoded = text.decode("utf-8", "surrogateescape")
         has_newer = has_newer_characters(decoded)
@@ -224,12 +231,12 @@ def _gpt2_matcher() -> Matcher:
     return Matcher(parse(GPT2_BYTE_LEVEL, ONIG))
 
 
-# `tokenizers` asks Rust's standard library which characters are numbers, and that one knows Unicode 17.0.
+# `tokenizers` uses the numbers of Rust's standard library, which is at Unicode 17.0.
 _NUMBERS = syntax.Union((syntax.Property("N"), syntax.Range(0x11DE0, 0x11DE9), syntax.Range(0x16FF4, 0x16FF6)))
 
 
 def _function_of(step: Step) -> _Pieces:
-    """Return the function that performs a step on a piece of text."""
+    """Return a function that applies a step to a piece of text."""
     kind = step["type"]
     if kind == "Regex":
         return functools.partial(_matches, Matcher(parse(step["pattern"], FANCY)))
@@ -266,7 +273,7 @@ def _byte_level(adds_prefix_space: bool, uses_regex: bool, text: str, has_newer:
 
 
 def _stretches(spans: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int, bool]]:
-    """Return (begin, end, it is a match) of the matches and of the text between them, in order."""
+    """Return (begin, end, whether it is a match) for the matches and the stretches of text between them, in order."""
     stretches: list[tuple[int, int, bool]] = []
     done = 0
     for begin, end in spans:
@@ -280,7 +287,7 @@ def _stretches(spans: Iterable[tuple[int, int]], length: int) -> list[tuple[int,
 
 
 def _split(matcher: Matcher, behavior: str, invert: bool, text: str, has_newer: bool) -> Iterable[str]:
-    """Cut a text as a Split of `tokenizers` does: the behaviour is for the matches, with invert for what is between."""
+    """Cut a text as a Split of `tokenizers` does, which treats the matches, or with `invert` the text between them."""
     found = _stretches(matcher.spans(text, has_newer=has_newer), len(text))
     stretches = [(begin, end, is_match != invert) for begin, end, is_match in found]
     if behavior == "Isolated":
@@ -298,7 +305,7 @@ def _split(matcher: Matcher, behavior: str, invert: bool, text: str, has_newer: 
 
 
 def _joined(stretches: Iterable[tuple[int, int, bool]], joins: Callable[[bool, bool], bool]) -> list[tuple[int, int]]:
-    """Join each stretch to the one before it where joins(it is a match, that one is a match)."""
+    """Join each stretch to the one before it if joins(whether it is a match, whether the one before is)."""
     joined: list[tuple[int, int]] = []
     before = False
     for begin, end, is_match in stretches:

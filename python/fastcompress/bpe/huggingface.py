@@ -1,4 +1,4 @@
-"""``tokenizer.json`` both ways: the core's vocabulary from such a file, and a file's contents from a vocabulary."""
+"""Conversion between the contents of a ``tokenizer.json`` and the core's vocabularies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 
 
 def vocabulary_of(parts: TokenizerJson) -> _core.Tokenizer:
-    """Make the vocabulary that a ``tokenizer.json`` describes. Raises FormatError if it contradicts itself."""
+    """Make the vocabulary of a ``tokenizer.json``. Raises FormatError if the file contradicts itself."""
     merged = {token_id for merge in parts.merges for token_id in merge}
     tokens = dict(parts.tokens)
     rows: list[tuple[str, int, int]] = []
@@ -32,7 +32,7 @@ def vocabulary_of(parts: TokenizerJson) -> _core.Tokenizer:
         spelled = tokens.get(token.id)
         is_same = spelled == token.text.encode("utf-8")
         if spelled and len(spelled) > 1 and is_same and token.id not in merged and not parts.ignore_merges:
-            del tokens[token.id]  # nothing leads to it but the added token
+            del tokens[token.id]  # only the added token becomes this id
             spelled = None
         rows.append((token.text, token.id, flags | (SHARES_ID if spelled else 0)))
     added_ids = {token_id for _, token_id, _ in rows}
@@ -66,7 +66,8 @@ def _pattern_of(steps: Sequence[Step]) -> tuple[str, bool]:
     if not splits:
         return "gpt2" if byte_level["use_regex"] else "none", prefix_space
     regexes = [split["pattern"].get("Regex", "") for split in splits if split["type"] == "Split"]
-    # All matches and nothing else: for the named patterns, which leave nothing out, the two are the same.
+    # The pretokens are the matches and the text between them, or the matches alone; as the matches of a named pattern
+    # cover the text, both mean the same.
     keeps_matches = all(
         split["type"] == "Split"
         and (
@@ -78,14 +79,14 @@ def _pattern_of(steps: Sequence[Step]) -> tuple[str, bool]:
         name = named_pattern(regexes)
         if name is not None:
             return name, False
-    return CustomPattern(steps).spelling, False
+    return CustomPattern(steps).to_json(), False
 
 
 def _reads_alike(regex: str) -> bool:
-    """Return whether the regex of a named pattern means the same in Oniguruma as in Rust.
+    """Return whether the regex of a named pattern has the same meaning in Oniguruma as in fancy-regex.
 
-    In Oniguruma a plus after an interval repeats it, in Rust it makes it possessive; and in Oniguruma ``$`` matches
-    before line breaks.
+    A plus after an interval repeats it in Oniguruma but makes it possessive in fancy-regex; and in Oniguruma ``$`` also
+    matches before line breaks.
     """
     return re.search(r"\{\d+(,\d*)?\}\+", regex) is None and r"\s+$" not in regex
 
@@ -134,7 +135,7 @@ def _parsed(metadata: str) -> dict[str, Any]:
 
 
 def _kept_rest(core: _core.Tokenizer) -> dict[str, Any]:
-    """Return the other parts of the file that the vocabulary came from."""
+    """Return the other parts of the file that the vocabulary was read from."""
     rest = _parsed(core.metadata)
     if not isinstance(rest.get("model"), dict):
         raise FormatError("the vocabulary's metadata is not what from_huggingface keeps; read the tokenizer.json again")
@@ -163,7 +164,7 @@ def _vocabulary(core: _core.Tokenizer) -> dict[str, int]:
 
 
 def _added_tokens(core: _core.Tokenizer, vocabulary: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the added tokens. Where `tokenizers` would give one another id, its text joins the vocabulary as well."""
+    """Return the added tokens; those that `tokenizers` would give another id are added to the vocabulary as well."""
     rows = [row for row in core.added_tokens() if not row[2] & NEVER_MATCHED]
     if len({token_id for _, token_id, _ in rows}) < len(rows):
         raise ConfigError(
@@ -188,7 +189,7 @@ def _added_tokens(core: _core.Tokenizer, vocabulary: dict[str, int]) -> list[dic
 
 
 def _rest_of(core: _core.Tokenizer) -> dict[str, Any]:
-    """Return the other parts of the file for a vocabulary that did not come from one."""
+    """Return the other parts of the file for a vocabulary that was not read from one."""
     byte_level = _BYTE_LEVEL | {"use_regex": True}
     return {
         "normalizer": {"type": "NFC"} if core.nfc else None,
@@ -205,7 +206,7 @@ def _pre_tokenizer(core: _core.Tokenizer) -> dict[str, Any]:
         return _BYTE_LEVEL | {"add_prefix_space": core.prefix_space, "use_regex": pattern == "gpt2"}
     if pattern in PATTERNS:
         return _sequence([_isolated(fancy_regex_to_onig(regex)) for regex in regexes_of(pattern)])
-    steps = CustomPattern.from_spelling(pattern).steps
+    steps = CustomPattern.from_json(pattern).steps
     if [step["type"] for step in steps] != ["Regex"]:
         return _sequence([step for step in steps if step["type"] != "ByteLevel"], steps[-1])
     regex = fancy_regex_to_onig(steps[0]["pattern"])

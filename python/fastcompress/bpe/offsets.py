@@ -12,14 +12,14 @@ from fastcompress._deprecated import RenamedAttribute
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TokenOffsets:
-    """The tokens of a text and the stretch of it that each stands for.
+    """The tokens of a text and their spans in it.
 
-    Byte spans follow each other without gap or overlap. A token may begin or end within a character: its char span
+    Byte spans are adjacent, without gaps or overlaps. A token may begin or end within a character: its char span
     then holds the whole of that character, as in ``tokenizers``, and one character may be in the spans of several
     tokens. A byte that is not UTF-8 counts as one character.
 
     Attributes:
-        tokens: uint32[n].
+        tokens: The ids, uint32[n].
         byte_spans: int64[n, 2], the begin and end of each token in the text's UTF-8.
         char_spans: int64[n, 2], the same in characters: ``text[begin:end]`` of a ``str`` without surrogates, or of the
             text with its surrogates replaced.
@@ -46,8 +46,8 @@ class TokenOffsets:
         """Compute the spans of consecutive tokens. O(len(data)).
 
         Args:
-            tokens: uint32[n].
-            lengths: int64[n], the bytes of each token, at least one; their sum is ``len(data)``.
+            tokens: The ids, uint32[n].
+            lengths: The number of bytes of each token, int64[n], at least 1; their sum is ``len(data)``.
             data: The text.
         """
         if len(tokens) == 0:
@@ -55,7 +55,7 @@ class TokenOffsets:
         ends = np.cumsum(lengths)
         begins = ends - lengths
         is_first = begins_of_characters(data)
-        # The number of characters that begin before a token ends; the last of them is the one it ends in.
+        # The number of characters that begin before the end of each token; the token ends in the last of them.
         char_ends = np.cumsum(np.add.reduceat(is_first, begins, dtype=np.int64))
         num_before = np.concatenate([[0], char_ends[:-1]])
         char_begins = num_before - ~is_first[begins]  # a token that begins within a character begins with it

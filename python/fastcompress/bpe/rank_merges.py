@@ -1,4 +1,4 @@
-"""Merges for a vocabulary that lists none: a rank file turned into a list of merges.
+"""Lists of merges that are equivalent to the ranks of a rank file, which lists none.
 
 `merges_of_ranks` gives all of them, for any ranks; `learned_merges` gives those that training made, for ranks that
 training could have made.

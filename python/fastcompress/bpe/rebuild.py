@@ -1,4 +1,4 @@
-"""Vocabularies of merges made from others, with some parts replaced."""
+"""Copies of vocabularies with some parts replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastcompress.errors import ConfigError
 def with_merges(core: _core.Tokenizer) -> _core.Tokenizer:
     """Return a vocabulary of merges that gives the same ids to every text; one that has merges is returned itself.
 
-    Raises ConfigError for ranks that no training made, see `learned_merges`.
+    Raises ConfigError for ranks that cannot result from training; see `learned_merges`.
     """
     if not core.is_ranks:
         return core

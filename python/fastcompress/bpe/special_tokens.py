@@ -1,4 +1,4 @@
-"""The added tokens of a vocabulary: which special ones a call allows, and which it refuses in a text."""
+"""The added tokens of a vocabulary, and the rules of a call about special ones: which are allowed, which refused."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NEVER_MATCHED = 64
 
 
 class SpecialRules(NamedTuple):
-    """What one call does with special tokens. A mask has a byte for each added token, or is empty for none."""
+    """The rules of one call for special tokens. A mask has one byte per added token, or is empty if none is meant."""
 
     allowed: bytes
-    """Mask of those that become their ids."""
+    """Mask of the special tokens that become their ids."""
     refused: bytes
-    """Mask of those that no text may hold."""
+    """Mask of the special tokens that no text may contain."""
     refused_others: frozenset[str] = frozenset()
-    """Texts that no text may hold and that are not special tokens of the vocabulary."""
+    """Strings that no text may contain and that are not special tokens of the vocabulary."""
 
 
 class SpecialTokens:
@@ -38,7 +38,7 @@ class SpecialTokens:
     Attributes:
         ids: The id of each special token.
         texts: The texts of the special tokens.
-        added: All tokens that are sought in a text, special or not.
+        added: All tokens that are searched for in a text, special or not.
     """
 
     def __init__(self, core: _core.Tokenizer) -> None:
@@ -57,7 +57,7 @@ class SpecialTokens:
 
     @property
     def any_loses_text(self) -> bool:
-        """Whether decoding a token that is always sought may give another text than it stood for."""
+        """True if decoding a token that is always searched for may not give back the text that it replaced."""
         return any(
             flags & (FLAGS["lstrip"] | FLAGS["rstrip"]) or self._core.token_bytes(token_id) != text.encode("utf-8")
             for text, token_id, flags in self._rows
@@ -65,7 +65,7 @@ class SpecialTokens:
         )
 
     def rules(self, allowed: Specials, disallowed: Specials) -> SpecialRules:
-        """Return what ``allowed_special`` and ``disallowed_special`` ask for, reading an iterable once.
+        """Return the rules that ``allowed_special`` and ``disallowed_special`` state, reading an iterable once.
 
         Raises TypeError if one is neither "all" nor an iterable of str.
         """
@@ -106,7 +106,7 @@ class SpecialTokens:
 
 
 def _raw_utf8(text: Text) -> bytes:
-    """Return the bytes of a text with its surrogates, in which tiktoken seeks disallowed texts."""
+    """Return the bytes of a text with its surrogates, which tiktoken searches for disallowed texts."""
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 

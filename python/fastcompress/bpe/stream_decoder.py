@@ -1,4 +1,4 @@
-"""Decoding token by token, as a model writes them."""
+"""A decoder of ids that arrive one at a time, as a model generates them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class TokenDecoder(Protocol):
-    """The part of a tokenizer that a StreamDecoder needs."""
+    """The part of a tokenizer that a StreamDecoder uses."""
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes of an id."""
@@ -15,9 +15,9 @@ class TokenDecoder(Protocol):
 
 
 class StreamDecoder:
-    """Decodes ids as they come. ``"".join(push(id) for id in ids) + finish()`` equals ``decode(ids)``.
+    """A decoder of ids one at a time: ``"".join(push(id) for id in ids) + finish()`` equals ``decode(ids)``.
 
-    Bytes that may still become a character are held back (at most three), so no output ends in half a character.
+    At most three bytes, which may be the beginning of a character, are held back, so no output ends within a character.
 
     >>> from fastcompress import BPE
     >>> stream = BPE.train("", vocab_size=256).decode_stream()
@@ -26,10 +26,10 @@ class StreamDecoder:
     """
 
     def __init__(self, tokenizer: TokenDecoder, errors: str = "replace") -> None:
-        """Begin a stream.
+        """Start a stream.
 
         Args:
-            tokenizer: What decodes single ids, such as a `BPE`.
+            tokenizer: The decoder of single ids, such as a `BPE`.
             errors: The treatment of bytes that are not UTF-8, as for ``bytes.decode``.
 
         Raises:
@@ -41,7 +41,7 @@ class StreamDecoder:
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
 
     def push(self, token_id: int) -> str:
-        """Return the text that the next id completes: often one token's, empty while a character is incomplete.
+        """Return the text that the next id completes, which is empty while a character is incomplete.
 
         With ``errors="strict"``, bytes that are not UTF-8 raise UnicodeDecodeError once: the bytes held back and those
         of this id are dropped (they are the error's ``object``), and the stream goes on with the next id. An id that
@@ -55,7 +55,7 @@ class StreamDecoder:
             raise
 
     def finish(self) -> str:
-        """Return what was held back, treated as invalid; afterwards the decoder can be used anew."""
+        """Return the bytes held back, decoded as invalid ones; the decoder can then be used again."""
         try:
             return self._utf8.decode(b"", final=True)
         finally:

@@ -1,4 +1,4 @@
-"""The BPE tokenizer: text to ids and back. Each method is a thin call of the core."""
+"""The BPE tokenizer. Each method checks its arguments and calls the core."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class BPE(Vocabulary):
     ) -> list[int]:
         """Encode a text to ids, with tiktoken's treatment of special tokens.
 
-        Of several allowed special tokens that begin at one place, the longest is taken. Added tokens that are not
-        special (a ``tokenizer.json`` may have some) always become their ids; beside them, no token is sought within
-        the text of a special one that is not allowed.
+        If several allowed special tokens begin at one position, the longest is taken. Added tokens that are not special
+        (a ``tokenizer.json`` may have some) always become their ids. If there are any, no token is searched for within
+        the text of a special token that is not allowed.
 
         Args:
             text: A str or bytes. Surrogates in a str are replaced (`errors.SurrogateError` states the rule).
             allowed_special: "all", or an iterable of special tokens: these become their ids.
             disallowed_special: "all" (every one that is not allowed), or an iterable of texts: a text that holds one
                 is refused. What is neither allowed nor disallowed is ordinary text.
-            num_threads: Threads for one long text under a named pattern. None: one per core from 1 MiB on. Changes
-                nothing else.
+            num_threads: The number of threads for one long text under a named pattern; None for one per core from 1 MiB
+                on. Does not change the result.
 
         Raises:
             DataError: The text holds a disallowed special token.
@@ -98,7 +98,7 @@ class BPE(Vocabulary):
         return split_ends(text, self.pattern)
 
     def encode_by_merges(self, pretoken: bytes) -> list[int]:
-        """Encode bytes as one pretoken, whatever the pattern, by merges alone."""
+        """Encode bytes as one pretoken, without the pattern, by merges alone."""
         if not isinstance(pretoken, bytes):
             raise TypeError(f"pretoken is {shown(pretoken)}; it must be bytes")
         ids: list[int] = self._core.encode_by_merges(pretoken).tolist()
@@ -159,7 +159,7 @@ class BPE(Vocabulary):
 
         Raises:
             DataError: A text holds a disallowed special token.
-            TypeError: An argument is of a wrong type; `texts` is one text, say.
+            TypeError: An argument is of a wrong type, for example if `texts` is a single text.
         """
         num_threads = as_thread_limit(num_threads)
         texts, allowed = checked_batch(self._special, texts, "encode", allowed_special, disallowed_special)

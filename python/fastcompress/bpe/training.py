@@ -107,7 +107,7 @@ def counts_of(
     if is_custom(pattern):
         return counts_of_pieces(
             source,
-            CustomPattern.from_spelling(pattern).split,
+            CustomPattern.from_json(pattern).split,
             special_tokens=special_tokens,
             num_threads=num_threads,
             max_memory_bytes=max_memory_bytes,

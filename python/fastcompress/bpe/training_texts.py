@@ -1,7 +1,7 @@
-"""The texts that training counts: read from a source, cut at special tokens, in batches.
+"""The texts that training counts: read from a source, cut at special tokens, and grouped into batches.
 
-A special token is not text: encoding cuts a text at the special tokens that it allows, so training does the same, and
-never learns a part of one together with what stands beside it, nor the whole as an ordinary token.
+Encoding cuts a text at the special tokens that are allowed. Training does the same, so that no ordinary token is
+learned from the text of a special one, or from a part of it and the text next to it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ def batches(texts: Iterable[_Sized], batch_bytes: int) -> Iterator[list[_Sized]]
 
 
 def cutter_of(special_tokens: Sequence[str]) -> Cutter | None:
-    """Return a function that cuts a text at special tokens, of several at one place the longest; None without any."""
+    """Return a function that cuts a text at special tokens, or None if there are none.
+
+    If several begin at one position, the longest is taken.
+    """
     if not special_tokens:
         return None
     alternatives = "|".join(map(re.escape, sorted(special_tokens, key=len, reverse=True)))
@@ -113,7 +116,9 @@ def _warn_of_file_name(text: str) -> None:
     if len(text) > _MAX_PATH_CHARACTERS or "\n" in text or not os.path.isfile(text):
         return
     level = 1
-    while sys._getframe(level).f_globals.get("__name__", "").startswith("fastcompress."):  # to whoever called us
+    while (
+        sys._getframe(level).f_globals.get("__name__", "").startswith("fastcompress.")
+    ):  # up to the caller of this package
         level += 1
     warnings.warn(
         f"{text!r} is the name of a file, but it is taken for the text to train on; to train on the file's contents, "
@@ -127,7 +132,7 @@ def _file_parts(path: Path, part_bytes: int, *, is_cut: bool) -> Iterator[bytes]
     """Yield the bytes of a file, cut where no pretoken changes."""
     try:
         with path.open("rb") as file:
-            waiting: list[bytes] = []  # what was read and has no place to cut
+            waiting: list[bytes] = []  # parts that were read and have no position to cut at
             while part := file.read(part_bytes if is_cut else -1):
                 before = waiting[-1][-_LONGEST_CHARACTER:] if waiting else b""
                 if is_cut and (cut := _core.last_cut(before + part)):

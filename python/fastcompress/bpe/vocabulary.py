@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 
 
 class Vocabulary:
-    """The half of `BPE` that neither encodes nor decodes. Not made by itself."""
+    """The part of `BPE` that neither encodes nor decodes; not used by itself."""
 
     def __init__(self, core: _core.Tokenizer) -> None:
+        """Wrap a native vocabulary. Use `train`, `from_tiktoken`, `from_huggingface` or `load` instead."""
         if not isinstance(core, _core.Tokenizer):
             raise TypeError(
                 f"core is {shown(core)}; make a BPE with BPE.train, from_tiktoken, from_huggingface, load or from_bytes"
             )
         self._core = core
         self._special = SpecialTokens(core)
-        self._custom = CustomPattern.from_spelling(core.pattern) if core.pattern.startswith("[") else None
+        self._custom = CustomPattern.from_json(core.pattern) if core.pattern.startswith("[") else None
 
     # ------------------------------------------------------------------ making one
 
@@ -102,7 +103,7 @@ class Vocabulary:
             TypeError: An argument is of a wrong type.
         """
         if continue_from is not None and not isinstance(continue_from, Vocabulary):
-            raise TypeError(f"continue_from must be a BPE, not {type(continue_from).__name__}")
+            raise TypeError(f"continue_from is {shown(continue_from)}; it must be a BPE, or None")
         return cls(
             train_vocabulary(
                 source,
@@ -177,7 +178,16 @@ class Vocabulary:
     def from_ranks(
         cls, ranks: Mapping[bytes, int], *, pattern: str, special_tokens: Mapping[str, int] | None = None
     ) -> Self:
-        """Make the tokenizer that a rank file of these ranks would give; otherwise as `from_tiktoken`."""
+        """Make a tokenizer from ranks: token to id.
+
+        Args:
+            ranks: The rank of the bytes of each token.
+            pattern: As for `from_tiktoken`.
+            special_tokens: As for `from_tiktoken`.
+
+        Raises:
+            ConfigError: The ranks make no vocabulary, or an argument is out of range.
+        """
         return cls(vocabulary_of_ranks(ranks, pattern, special_tokens))
 
     def to_tiktoken(self, path: str | os.PathLike[str]) -> None:
@@ -236,14 +246,14 @@ class Vocabulary:
         return cls(core)
 
     def to_bytes(self) -> bytes:
-        """Return everything that decides the ids, as in the file that `save` writes."""
+        """Return the contents of the file that `save` writes: everything that determines the ids."""
         return self._core.serialize()
 
     # ------------------------------------------------------------------ properties
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id, special tokens included. (Ids may be unused.)"""
+        """The largest id, special tokens included, plus one. Some ids may be unused."""
         return self._core.size
 
     @property
@@ -252,7 +262,7 @@ class Vocabulary:
         if self._custom is None:
             return self._core.pattern
         [*others, step] = self._custom.steps
-        return str(step["pattern"]) if step["type"] == "Regex" and not others else self._custom.spelling
+        return str(step["pattern"]) if step["type"] == "Regex" and not others else self._custom.to_json()
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -261,15 +271,15 @@ class Vocabulary:
 
     @property
     def added_tokens(self) -> list[AddedToken]:
-        """The tokens that are sought in a text before it is cut into pretokens, special or not, by id."""
+        """The tokens that are searched for in a text before it is split into pretokens, special or not, by id."""
         return list(self._special.added)
 
     @property
     def lossless(self) -> bool:
-        """Whether ``decode_bytes(encode_ordinary(x)) == x`` for all bytes.
+        """True if ``decode_bytes(encode_ordinary(x)) == x`` for all bytes x.
 
-        False with a normalizer, a space put before the text, a pattern that drops text, added tokens that take white
-        space or share an id, and vocabularies without the bytes that UTF-8 never holds.
+        False with a normalizer, a space added before the text, a pattern that drops text, added tokens that include
+        white space or share an id, and for vocabularies without all 256 single bytes.
         """
         core = self._core
         changes_text = core.nfc or core.prefix_space or not core.has_all_bytes
@@ -290,7 +300,7 @@ class Vocabulary:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 that ends the serialized form, as 64 hex digits. Equal ones mean equal ids on every text."""
+        """The SHA-256 of the vocabulary, as 64 hexadecimal digits. Equal fingerprints mean equal ids for every text."""
         return self.to_bytes()[-32:].hex()
 
     def token_bytes(self, token_id: SupportsIndex) -> bytes:
@@ -298,9 +308,9 @@ class Vocabulary:
         return self._core.token_bytes(token_id)
 
     def token_id(self, token: str | bytes) -> int:
-        """Return the id of the token with exactly this text; of an ordinary and a special token the ordinary one.
+        """Return the id of the token with exactly this text: the ordinary one, if a special token has the same text.
 
-        Raises UnknownTokenError if there is none. O(len(token)), plus the number of special tokens.
+        Raises UnknownTokenError if there is no such token. O(len(token) + number of special tokens).
         """
         if not isinstance(token, TEXT_TYPES):
             raise TypeError(f"token is {shown(token)}; it must be str or bytes")
@@ -313,8 +323,8 @@ class Vocabulary:
         return self._core.token_id(token)
 
     def ordinary_tokens(self) -> dict[bytes, int]:
-        """Return the id of every token that is not special, in the order of ids: for a rank file, its ranks.
+        """Return the id of each token that is not special, in the order of ids; for a rank file these are its ranks.
 
-        (Where merges learned a string twice, the larger id.) Made anew on each call.
+        If merges made the same string twice, its larger id. Each call makes another dictionary.
         """
         return self._core.ordinary_tokens()

@@ -1,4 +1,4 @@
-"""fastcompress compress, fastcompress decompress"""
+"""The commands compress and decompress."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def compress(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Compress FILE, which may hold any bytes, into an .fcz archive. - is standard input.
+    """Compress FILE, which may have any contents, to the .fcz format. - is standard input.
 
     Memory does not grow with FILE: about 300 MB per thread for lz, 90 MB for cm.
     """
@@ -79,7 +79,7 @@ def compress(
 
 
 @click.command(
-    short_help="Decompress an archive.",
+    short_help="Decompress a file.",
     epilog="\b\nExamples:\n"
     "  fastcompress decompress book.txt.fcz\n"
     "  fastcompress decompress folder.tar.fcz -o - | tar x",
@@ -100,7 +100,7 @@ def decompress(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Decompress an .fcz archive to the exact bytes that were compressed; a checksum verifies all of them.
+    """Decompress an .fcz file to the exact bytes that were compressed; checksums verify all of them.
 
     After an error no file is written, and what was sent to standard output before the error must be discarded.
     """
@@ -125,7 +125,7 @@ def decompress(
 
 @contextlib.contextmanager
 def _open_input(path: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Yield the stream of a file and, if it is a regular file, its size; "-" is standard input."""
+    """Yield the stream of a file and its size, which is None unless it is a regular file; "-" is standard input."""
     from fastcompress.errors import DataError, MissingFileError
 
     if path == "-":
@@ -142,7 +142,7 @@ def _open_input(path: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 @contextlib.contextmanager
 def _named(file: str) -> Iterator[None]:
-    """Name the file in a FormatError of the block."""
+    """Start the message of a FormatError of the block with the name of the file."""
     from fastcompress.errors import FormatError
 
     try:
@@ -157,5 +157,5 @@ def _show(output: str, num_bytes: int, num_coded: int, as_json: bool) -> None:
         return
     ratio = num_bytes / num_coded if num_coded else 0.0
     result = {"output": output, "bytes": num_bytes, "archive_bytes": num_coded, "ratio": round(ratio, 4)}
-    text = f"{output}: {count(num_bytes, 'byte')}, {num_coded:,} in the archive (1 to {ratio:.2f})"
+    text = f"{output}: {count(num_bytes, 'byte')}, {num_coded:,} compressed (1 to {ratio:.2f})"
     show_result(result, text, as_json)

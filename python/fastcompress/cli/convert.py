@@ -1,4 +1,4 @@
-"""fastcompress convert"""
+"""The command convert."""
 
 from __future__ import annotations
 
@@ -85,6 +85,6 @@ def _read(source: str, pattern: str | None, special_tokens: dict[str, int]) -> B
         raise DataError(f"{source}: a rank file does not store its pattern; give --pattern, such as cl100k") from error
     if not isinstance(codec, BPECodec):
         raise DataError(f"{source}: {codec.name} is not a BPE vocabulary; only those can be converted")
-    if special_tokens:  # of a rank file that is known, but with other special tokens
+    if special_tokens:  # a published rank file, but with other special tokens
         return BPE.from_tiktoken(source, pattern=codec.tokenizer.pattern, special_tokens=special_tokens)
     return codec.tokenizer

@@ -1,4 +1,4 @@
-"""fastcompress decode"""
+"""The command decode."""
 
 from __future__ import annotations
 

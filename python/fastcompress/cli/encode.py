@@ -1,4 +1,4 @@
-"""fastcompress encode"""
+"""The command encode."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _write(
     whole: bool,
     overwrite: bool,
 ) -> None:
-    """Write shards. If `whole`, `splits` are a corpus and become all that `output` holds."""
+    """Write shards. If `whole`, `splits` are a whole corpus and become the only splits of `output`."""
     from fastcompress.data.shards import write_shards, write_splits
 
     contents = {name: [document.data for document in documents] for name, documents in splits.items()}

@@ -14,7 +14,7 @@ _TRAIN_PACKAGES = {"torch", "safetensors", "tqdm"}
 
 
 def describe(error: Exception, command: click.Command | None) -> tuple[str, int]:
-    """Return what `error` means to a user, in one line, and the exit code."""
+    """Return a one-line description of `error` for users, and the exit code."""
     message, code = _message(error, command)
     if isinstance(error, FastcompressError) and command is not None:
         message = in_flags(message, command)
@@ -40,10 +40,10 @@ def _message(error: Exception, command: click.Command | None) -> tuple[str, int]
 
 
 def in_flags(message: str, command: click.Command) -> str:
-    """Return a message of the library with the flags of `command` for the parameters of Python that it names.
+    """Return a message of the library in which the names of Python parameters are replaced by flags of `command`.
 
-    Names are replaced where they cannot be taken for a common word or a part of a path: with an underscore in them, or
-    with a value after "=".
+    Only names that cannot be mistaken for a common word or a part of a path are replaced: those with an underscore, and
+    those before "=" and a value.
     """
     for option in command.params:
         if not isinstance(option, click.Option) or option.name is None:
@@ -58,7 +58,7 @@ def in_flags(message: str, command: click.Command) -> str:
 
 
 def _flag(match: re.Match[str], flag: str) -> str:
-    """`overwrite=True` is a flag; `pattern=` before a value is one and a space."""
+    """Return the flag for a match: alone for `overwrite=True`, with a space after it for `pattern=` and a value."""
     return flag if match[1] or not match[2] else f"{flag} "
 
 

@@ -1,4 +1,4 @@
-"""What several commands read: corpora, documents of files, text, codecs by name."""
+"""The inputs that several commands share: corpora, documents of files, texts, and codecs by name."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 CORPUS_HELP = (
-    "python-docs, python-source, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), also packed as .gz, "
-    ".xz or .fcz, or a folder."
+    "python-docs, python-source, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), which may be "
+    "compressed as .gz, .xz or .fcz, or a folder of such files."
 )
 _CODEC_PATHS = (
     "a published vocabulary such as cl100k_base, o200k_base or gpt2, or the path of a saved vocabulary (.bpe), "
@@ -48,7 +48,7 @@ def corpus_options(command: _Command) -> _Command:
 
 
 def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
-    """Load a corpus and say on standard error what was left out of it."""
+    """Load a corpus, and report on standard error the documents that were left out."""
     from fastcompress.data.corpora import NAMED_CORPORA, load_corpus
     from fastcompress.errors import DataError
 
@@ -68,7 +68,7 @@ def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
 
 
 def all_documents(corpus: Corpus) -> list[Document]:
-    """The documents of all splits."""
+    """Return the documents of all splits."""
     return [document for split in (corpus.train, corpus.validation, corpus.test) for document in split]
 
 
@@ -96,7 +96,7 @@ def file_documents(files: Sequence[str], text_key: str, max_bytes: int | None) -
 
 @contextlib.contextmanager
 def document_named(documents: Iterable[Document], check: Callable[[bytes], object]) -> Iterator[None]:
-    """Name the document to blame in a DataError of the block: the first that `check` refuses, too."""
+    """Name a document in a DataError of the block: the first one for which `check` raises a DataError as well."""
     from fastcompress.errors import DataError
 
     try:
@@ -109,7 +109,7 @@ def document_named(documents: Iterable[Document], check: Callable[[bytes], objec
 
 
 def _complaint(data: bytes, check: Callable[[bytes], object]) -> str:
-    """The message of the DataError that `check` raises; empty if it raises none."""
+    """Return the message of the DataError that `check` raises, or an empty str."""
     from fastcompress.errors import DataError
 
     try:
@@ -120,7 +120,18 @@ def _complaint(data: bytes, check: Callable[[bytes], object]) -> str:
 
 
 def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], Iterable[Document]]) -> Codec:
-    """Return the codec that a user names (CODEC_HELP). bpe-N learns from `train`, char from `everything`."""
+    """Return the codec that a user names, as CODEC_HELP describes.
+
+    Args:
+        spec: The name or path.
+        train: The documents that bpe-N learns from.
+        everything: Returns all documents, whose characters are the alphabet of char.
+
+    Raises:
+        DataError: There is no such codec, or nothing to learn it from.
+        FormatError: A file is malformed.
+        ConfigError: A setting is out of range.
+    """
     from fastcompress.bpe import BPE
     from fastcompress.codec import BPECodec, CharCodec
     from fastcompress.errors import FastcompressError, with_place
@@ -139,14 +150,14 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
 
 
 def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: Sequence[str] = ()) -> Codec:
-    """Return the codec that a user names and that nothing has to be learned for; see `codec_from_spec`."""
+    """Return the codec that a user names, unless it must be learned from a corpus; see `codec_from_spec`."""
     from fastcompress.codec import codec_from_spec
     from fastcompress.compat.tiktoken import encoding_name_for_model
     from fastcompress.errors import DataError
 
     if not other_names and (spec == "char" or re.fullmatch(r"bpe-\d+", spec)):
         raise DataError(
-            f"{spec}: is learned from a corpus, so its ids mean nothing without one; name the codec.json that "
+            f"{spec}: is learned from a corpus, so its ids have no meaning without one; name the codec.json that "
             "fastcompress encode wrote beside the shards"
         )
     try:
@@ -164,7 +175,7 @@ def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: S
 
 
 def learnable(documents: Iterable[Document], remedy: str) -> Iterator[Document]:
-    """Yield `documents`; DataError, with the remedy, for one that is no text, from which there is nothing to learn."""
+    """Yield documents to learn from. Raises DataError, with the remedy, for one that does not look like text."""
     from fastcompress.data.text_files import why_not_text
     from fastcompress.errors import DataError
 
@@ -175,7 +186,10 @@ def learnable(documents: Iterable[Document], remedy: str) -> Iterator[Document]:
 
 
 def read_text(file: str) -> bytes:
-    """Return the text of a file, unpacked if need be, or of standard input for "-". Raises DataError."""
+    """Return the text of a file, decompressed if it is compressed, or of standard input for "-".
+
+    Raises DataError if it cannot be read or is not text, FormatError if it is damaged.
+    """
     from fastcompress.data.sources import reading
     from fastcompress.data.text_files import open_text, unpack
     from fastcompress.errors import DataError
@@ -192,7 +206,7 @@ def read_text(file: str) -> bytes:
 
 
 def need_one(**given: object) -> None:
-    """Raise UsageError unless exactly one of the options named (underscores for hyphens) was given."""
+    """Raise UsageError unless exactly one of the named options was given; underscores stand for hyphens."""
     names = [f"--{name.replace('_', '-')}" if name.islower() else name for name in given]
     present = [name for name, value in zip(names, given.values(), strict=True) if value not in (None, "", ())]
     if len(present) != 1:

@@ -1,4 +1,4 @@
-"""What every command prints and writes: results to standard output, everything else to standard error."""
+"""The output of every command: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ def force_option(help_text: str = "Replace the output if it exists.") -> Callabl
 
 
 class ByteWriter(Protocol):
-    """What `open_output` yields."""
+    """A destination of bytes, as `open_output` yields it."""
 
     def write(self, data: bytes, /) -> int: ...
 
 
 class Advance(Protocol):
-    """Moves a bar forward; `total` sets where it ends, if that was not known at first."""
+    """A function that advances a progress bar; `total` sets the end if it was not known at first."""
 
     def __call__(self, amount: int, total: int | None = None) -> None: ...
 
 
 @contextlib.contextmanager
 def progress_bar(label: str, total: int | None = None, unit: str = "B") -> Iterator[Advance]:
-    """Show a bar on standard error, if that is a terminal and tqdm is installed; yields a function that moves it."""
+    """Show a progress bar on standard error and yield a function that advances it.
+
+    Nothing is shown unless standard error is a terminal and tqdm is installed.
+    """
     try:
         if not sys.stderr.isatty():
             raise ImportError
@@ -70,16 +73,17 @@ def count(number: int, thing: str) -> str:
 def show_result(result: dict[str, Any], text: str, as_json: bool) -> None:
     """Print `result` as one line of JSON, or else `text`, on standard output.
 
-    If standard output is closed, `text` is dropped: the work is done, and nobody wants to read of it.
+    If standard output is closed, `text` is dropped, since the work is done and the text can have no reader.
     """
     if as_json or not stdout_is_closed():
         echo_text((json.dumps(result) if as_json else text) + "\n")
 
 
 def echo_text(text: str) -> None:
-    """Write `text` to standard output at once: UTF-8 to files and pipes, to a terminal what it can show.
+    """Write `text` to standard output without buffering.
 
-    Names of files that are not UTF-8 come out as the bytes they are.
+    Files and pipes get UTF-8, a terminal gets its own encoding. File names that are not UTF-8 are written as their
+    original bytes.
     """
     if sys.stdout.isatty():
         encoding = sys.stdout.encoding or "utf-8"
@@ -89,7 +93,7 @@ def echo_text(text: str) -> None:
 
 
 def echo_bytes(data: bytes) -> None:
-    """Write `data` to standard output at once."""
+    """Write `data` to standard output without buffering."""
     output = StandardOutput()
     output.flush()
     output.write(data)
@@ -98,10 +102,16 @@ def echo_bytes(data: bytes) -> None:
 
 @contextlib.contextmanager
 def open_output(path: str, overwrite: bool = True) -> Iterator[ByteWriter]:
-    """Yield standard output for "-", else a file that is there whole or, after an error, not at all.
+    """Yield standard output for "-", or else a file that is complete after the block and absent after an error.
 
-    Without `overwrite`, a file that exists is refused, even one that another program makes meanwhile. Pipes and devices
-    are written as they are, and the targets of symbolic links are replaced, not the links. Raises OutputError.
+    Pipes and devices are written directly, and the targets of symbolic links are replaced, not the links.
+
+    Args:
+        path: The output.
+        overwrite: Whether to replace a file that exists, or that another program creates meanwhile.
+
+    Raises:
+        OutputError: The output cannot be written, or exists and must not be replaced.
     """
     from fastcompress._files import open_atomically
 
@@ -115,10 +125,10 @@ def open_output(path: str, overwrite: bool = True) -> Iterator[ByteWriter]:
 
 
 def check_output(path: str, overwrite: bool, source: str | None = None) -> None:
-    """Raise OutputError if a file cannot be put at `path`: to be called before the long work, not after it.
+    """Raise OutputError if a file cannot be written to `path`; to be called before the work starts.
 
     Args:
-        path: The output; "-" is always possible.
+        path: The output; "-" is always accepted.
         overwrite: Whether a file that exists may be replaced.
         source: The input, which must not be the output too; None if there is none, or several.
     """
@@ -129,7 +139,7 @@ def check_output(path: str, overwrite: bool, source: str | None = None) -> None:
     if not path:
         raise OutputError("the output's name is empty; give -o a file name")
     if "\0" in path:
-        raise OutputError(f"{path!r}: is no file name; choose another")
+        raise OutputError(f"{path!r}: is not a file name; choose another one")
     target = Path(path)
     folder = target.resolve().parent
     if not folder.is_dir():

@@ -1,7 +1,7 @@
-"""Standard input, output and error, of which a shell may have closed any (`>&-`, `2>&-`, `<&-`).
+"""Standard input, output and error, each of which a shell may have closed (`<&-`, `>&-`, `2>&-`).
 
-Python sets a closed stream to None. Here it becomes a stream whose use raises an error that names it.
-Only what goes to standard error is dropped instead, since there is no other place to report it.
+Python sets a closed stream to None. Here it becomes a stream whose use raises an error that names it, except that
+output to a closed standard error is dropped, since there is no other place to report it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Closed(io.BufferedIOBase):
         return True
 
     def write(self, data: object) -> int:
-        if not data:  # click writes nothing to see what kind of stream it has
+        if not data:  # click writes empty data to find out what kind of stream it has
             return 0
         raise OutputError("standard output is closed; leave out >&-, or write to a file with -o")
 
@@ -37,13 +37,13 @@ class _Closed(io.BufferedIOBase):
 
 
 def open_closed_streams() -> None:
-    """Put something in the place of standard streams that are closed.
+    """Replace standard streams that are closed.
 
-    Their numbers are taken first, so that no file that is opened later gets one of them and is written to by mistake.
+    Their descriptors are occupied first, so that no file opened later gets one of them and is written to by mistake.
     """
     for number in (0, 1, 2):
         if not _is_open(number):
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # opens the lowest free descriptor, which is this one
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(_Closed(), "utf-8")
     if sys.stdout is None:
@@ -66,7 +66,7 @@ def stdout_is_closed() -> bool:
 
 
 def give_up_stdout() -> None:
-    """Discard what is still in the buffer of standard output, which Python would fail to write at exit."""
+    """Discard the contents of the buffer of standard output, which Python would fail to write at exit."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -74,11 +74,14 @@ def give_up_stdout() -> None:
 
 
 class ReaderGoneError(OutputError):
-    """The program that was reading standard output has ended. (click would exit silently after a BrokenPipeError.)"""
+    """The program that was reading standard output has ended.
+
+    Not a BrokenPipeError, after which click would exit without a message.
+    """
 
 
 class StandardOutput:
-    """Standard output as bytes, whose errors name it."""
+    """Standard output as a destination of bytes, with errors that name it."""
 
     def write(self, data: bytes) -> int:
         with _naming_stdout():

@@ -1,4 +1,4 @@
-"""fastcompress train-tokenizer"""
+"""The command train-tokenizer."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def train_tokenizer(
 ) -> None:
     """Train a BPE vocabulary on all of FILES, or on the train split of --corpus.
 
-    FILES are text files, JSON lines (.jsonl) or folders, also packed as .gz, .xz or .fcz; - is standard input.
+    FILES are text files or JSON lines (.jsonl), which may be compressed as .gz, .xz or .fcz, or folders of such files.
+    - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
     check_output(output, overwrite, files[0] if len(files) == 1 else None)
@@ -116,7 +117,7 @@ def train_tokenizer(
 
 
 def _load(path: str) -> BPE:
-    """The vocabulary to continue from, in any format that a codec may have."""
+    """Return the vocabulary to continue from, which may be in any format of a codec."""
     from fastcompress.codec import BPECodec
     from fastcompress.errors import DataError
 
@@ -127,7 +128,7 @@ def _load(path: str) -> BPE:
 
 
 def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **settings: Any) -> tuple[BPE, int]:
-    """Return the tokenizer and the number of bytes it was trained on; `settings` are those of BPE.train."""
+    """Return the tokenizer and the number of bytes that it was trained on; `settings` are those of `BPE.train`."""
     from fastcompress.bpe import BPE
     from fastcompress.errors import DataError
 
@@ -141,7 +142,7 @@ def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **setti
                 advance(len(document.data))
                 yield document.data
         if not num_bytes:
-            raise DataError(f"{name}: empty, so there is nothing to learn from; name files with text")
+            raise DataError(f"{name}: is empty, so there is nothing to learn from; name files with text")
 
     with progress_bar("merging", unit="merge") as advance:
 

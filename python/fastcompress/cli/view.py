@@ -1,4 +1,4 @@
-"""fastcompress view"""
+"""The command view."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The page of `fastcompress view`: a text, split by several codecs side by side.
 
-One file that needs no others. Its content security policy allows the one style sheet and the one script of the
-template by their hashes, so the text it shows cannot run.
+The page is one file without references to others. Its content security policy allows only the style sheet and the
+script of the template, by their hashes, so nothing in the text can run as a script.
 """
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ _MAX_TITLE_BYTES = 24
 
 @dataclass(frozen=True)
 class Piece:
-    """A token on the page: the bytes [begin, end) of the text, its ids and, for a match, its distance."""
+    """A token on the page.
+
+    Attributes:
+        begin: The position of its first byte in the text.
+        end: The position after its last byte.
+        ids: The ids that stand for it.
+        distance: The distance of a match, or 0.
+    """
 
     begin: int
     end: int
     ids: Sequence[int]
-    distance: int = 0  # 0 for no match
+    distance: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Panel:
 
 
 def make_panel(codec: Codec, data: bytes, title: str | None = None) -> Panel:
-    """Encode `data`. Ids that decode to no byte by themselves are shown with the next one that does.
+    """Encode `data`. Ids that decode to no bytes by themselves are shown together with the next one that does.
 
     Args:
         codec: The codec to show.
@@ -108,9 +115,9 @@ def _panel(panel: Panel, data: bytes) -> str:
 
 
 def _characters(data: bytes) -> list[tuple[int, str]]:
-    """The characters of the text, each with the offset at which it ends; bytes that belong to none as lone surrogates.
+    """Return the characters of the text, each with the offset of its end; bytes that are not UTF-8 are lone surrogates.
 
-    A token shows the characters that end in it, and a dot if there are none.
+    A token shows the characters that end in it, or a dot if there are none.
     """
     characters, end = [], 0
     for character in data.decode("utf-8", "surrogateescape"):
@@ -128,7 +135,7 @@ def _share(num_shown: int, num_bytes: int) -> str:
 
 
 def _token(piece: Piece, data: bytes, text: str, colour: int) -> str:
-    """A token as a span; its title says ids, place and bytes."""
+    """Return a token as a span, whose title shows its ids, position and bytes."""
     size = piece.end - piece.begin
     spelled = data[piece.begin : min(piece.end, piece.begin + _MAX_TITLE_BYTES)].hex(" ")
     spelled += " …" * (size > _MAX_TITLE_BYTES)
@@ -145,7 +152,7 @@ def _token(piece: Piece, data: bytes, text: str, colour: int) -> str:
 
 
 def _shown(character: str) -> str:
-    """Mark line ends and tabs; show invisible characters, and bytes that are no text, as hexadecimal numbers."""
+    """Return a character as HTML: line breaks and tabs are marked, invisible characters and bytes hexadecimal."""
     if "\udc80" <= character <= "\udcff":
         return f"<i>{ord(character) - 0xDC00:02X}</i>"
     if character in "\n\t":

@@ -1,4 +1,4 @@
-"""BPE vocabularies as files, whose names select their format."""
+"""Files of BPE vocabularies, whose names select their format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUTPUT_HELP = (
 
 
 def format_of(output: str) -> str:
-    """Return the format, a value of FORMATS, that the name of an output selects. Raises UsageError if it is none."""
+    """Return the format, a value of FORMATS, that the name of an output selects. Raises UsageError for other names."""
     for suffix, form in FORMATS.items():
         if output.lower().endswith(suffix):
             return form
@@ -47,7 +47,7 @@ def save_vocabulary(tokenizer: BPE, output: str, overwrite: bool) -> None:
 
 
 def how_to_read(tokenizer: BPE, output: str) -> str:
-    """Return what a reader of the file must know that the file does not say; empty if it says everything."""
+    """Return a clause about what is needed to read the file but not stored in it; empty for most formats."""
     if format_of(output) != "rank file":
         return ""
     specials = len(tokenizer.special_tokens)

@@ -1,9 +1,4 @@
-"""Patterns of `tokenizers` and of tiktoken, in the syntax of the engine here and in each other's.
-
-The same text means different things to Oniguruma, which `tokenizers` uses, and to Rust's fancy-regex, which tiktoken
-uses. Both are parsed (`parser`) and written again (`writer`), so that what runs is what was meant; what is
-not known to mean the same is refused by name, with a ConfigError.
-"""
+"""Translation of tiktoken's patterns, which are written for fancy-regex, into Oniguruma's syntax."""
 
 from __future__ import annotations
 
@@ -20,13 +15,16 @@ _POSSESSIVE_INTERVAL = re.compile(r"((?:\\[pP]\{[^}]*\}|\\.|\[(?:\\.|[^\[\]\\])*
 
 
 def fancy_regex_to_onig(regex: str) -> str:
-    """Write a pattern of tiktoken's so that Oniguruma reads it alike, with as few changes as possible."""
+    """Return a pattern for Oniguruma with the meaning of one for fancy-regex, changed as little as possible.
+
+    Raises ConfigError if the pattern is invalid or has unsupported constructs.
+    """
     tree = parse(regex, FANCY)
-    spelled = _POSSESSIVE_INTERVAL.sub(r"(?>\1)", regex)
-    spelled = "".join(_FANCY_IN_ONIG.get(atom, atom) for atom in _ATOM.findall(spelled))
+    rewritten = _POSSESSIVE_INTERVAL.sub(r"(?>\1)", regex)
+    rewritten = "".join(_FANCY_IN_ONIG.get(atom, atom) for atom in _ATOM.findall(rewritten))
     try:
-        if parse(spelled, ONIG) == tree:
-            return spelled
+        if parse(rewritten, ONIG) == tree:
+            return rewritten
     except ConfigError:
         pass
     return to_onig(tree)

@@ -1,4 +1,4 @@
-"""The `regex` package, on which custom patterns run, imported when the first one is needed."""
+"""The `regex` package, which runs custom patterns; it is imported when the first one is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def engine() -> Any:
         import regex
     except ModuleNotFoundError:
         raise ConfigError(
-            "a pattern without a name needs the regex package: pip install regex, or use a named pattern "
+            "a pattern without a name needs the regex package; pip install regex, or use a named pattern "
             f"({', '.join(pretokenizer.PATTERNS)})"
         ) from None
     return regex

@@ -1,4 +1,4 @@
-"""The matches of a pattern in a text, one after the other, as the engine that it was written for finds them."""
+"""The matches of a pattern in a text, as the engine that it was written for would find them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from fastcompress.bpe.regex.syntax import Node, may_take_long, widths
 from fastcompress.bpe.regex.writer import to_python
 from fastcompress.errors import ConfigError, DataError
 
-# The time that a text may take with a pattern such as (a|aa)+$, for which it is exponential in the text's length. Other
-# patterns run without a limit, which would make them three times slower.
+# The time limit for a text under a pattern such as (a|aa)+$, which can take exponential time. Other patterns run
+# without a limit, because it would make them three times slower.
 _SECONDS_PER_TEXT = 10.0
 _SECONDS_PER_CHARACTER = 1e-4
 
 
 class Matcher:
-    """A pattern ready to be looked for in texts."""
+    """A compiled pattern, which finds its matches in texts. Immutable; safe to share between threads.
+
+    >>> from fastcompress.bpe.regex.parser import parse
+    >>> from fastcompress.bpe.regex.scanner import FANCY
+    >>> list(Matcher(parse("[a-z]+", FANCY)).spans("one two", has_newer=False))
+    [(0, 3), (4, 7)]
+    """
 
     def __init__(self, tree: Node) -> None:
+        """Compile a tree that `parse` returned. Raises ConfigError if it is too large for the `regex` package."""
         self._tree = tree
         self._can_be_empty = widths(tree)[0] == 0
         self._may_take_long = may_take_long(tree)
@@ -33,17 +40,19 @@ class Matcher:
         return _compiled(to_python(self._tree, excludes_newer=True))
 
     def spans(self, text: str, *, has_newer: bool) -> Iterator[tuple[int, int]]:
-        """Find the matches, [begin, end) each, in order.
+        """Yield the matches in order, each as [begin, end).
 
-        An empty match right after a match is none, and the search goes on at the next character: the rule of both
-        engines, and not that of Python.
+        By the rule of both engines, and unlike in Python, an empty match directly after another match does not count,
+        and the search continues at the next character.
 
         Args:
-            text: the text.
-            has_newer: the text has characters that are newer than our Unicode version (`has_newer_characters`).
+            text: The text.
+            has_newer: Whether the text has characters that are newer than our Unicode version; the result of
+                `has_newer_characters`.
 
         Raises:
-            DataError: a pattern of which a text can match in many ways takes more than 10 s and 0.1 ms per character.
+            DataError: The pattern can match a text in very many ways, and takes more than 10 s plus 0.1 ms per
+                character on this one.
         """
         compiled = self._without_newer if has_newer else self._compiled
         limit = _SECONDS_PER_TEXT + _SECONDS_PER_CHARACTER * len(text) if self._may_take_long else None
@@ -80,11 +89,11 @@ def _compiled(regex: str) -> Any:
     try:
         return package.compile(regex, package.VERSION1)
     except (package.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"a pattern is too large or too deep for the regex package: {error}") from None
+        raise ConfigError(f"pattern is too large or too deep for the regex package ({error}); simplify it") from None
 
 
 def has_newer_characters(text: str) -> bool:
-    """Return whether a text has characters that `regex` knows and our Unicode version does not yet."""
+    """Return whether a text has characters that `regex` knows but that our Unicode version does not have yet."""
     return not text.isascii() and _newer_characters() is not None and bool(_newer_characters().search(text))
 
 

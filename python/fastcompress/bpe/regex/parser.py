@@ -1,21 +1,21 @@
-"""Oniguruma's and fancy-regex's patterns parsed into the trees of `syntax`.
+"""The parser of Oniguruma's and fancy-regex's patterns, which makes the trees of `syntax`.
 
-Only constructs whose meaning is known are read; everything else is refused by name. Both dialects are read by one
-parser, whose comments say where they part:
+Only constructs with a known meaning are accepted; all others raise a ConfigError that names them. One parser reads both
+dialects, which differ in these constructs:
 
 =============  ====================================  ==================================================
 construct      Oniguruma (`tokenizers`)              fancy-regex (tiktoken)
 =============  ====================================  ==================================================
-``^ $``        the edges of each line                the edges of the text; of each line under ``(?m)``
-``\\Z``         the end, or before a last line break  the end, or before all the line breaks there
+``^ $``        start and end of each line            start and end of the text; of each line with ``(?m)``
+``\\Z``         the end, or before a final break      the end, or before all final line breaks
 ``X{n,m}+``    ``(?:X{n,m})+``                       possessive
 ``X{n}?``      ``(?:X{n})?``                         ``X{n}``
-``(?m)``       the dot matches line breaks           ``^ $`` match at the edges of lines
+``(?m)``       the dot matches line breaks           ``^ $`` match at the start and end of lines
 ``a(?i)b|c``   ``a(?i:b|c)``                         ``a(?i:b)|(?i:c)``
 ``\\pL``        the letters ``pL``                    a property
-``\\w``         has no joiners, but superscripts,     as Unicode says
-               these not in brackets
-``[[:alpha:]]`` Unicode's                            ASCII's
+``\\w``         no joiners, but superscripts          as Unicode defines it
+               (these not in brackets)
+``[[:alpha:]]`` Unicode's letters                    ASCII's letters
 =============  ====================================  ==================================================
 """
 
@@ -54,13 +54,13 @@ from fastcompress.bpe.regex.syntax import (
 _MAX_COUNT = 1000
 _NEWLINE = Character(Range(10, 10))
 _START, _END = Edge("start"), Edge("end")
-# No line begins behind a line break that ends the text.
+# No line begins after a line break at the end of the text.
 _ONIG_LINE_START = Alternatives((_START, Sequence((Group("<=", _NEWLINE), Group("!", _END)))))
 _INTERVAL = re.compile(r"\{(\d{0,6})(,?)(\d{0,6})\}")
 
 
 def parse(pattern: str, dialect: Dialect) -> Node:
-    """Parse a pattern. Raises ConfigError for what is not a pattern, and by name for what is not supported."""
+    """Parse a pattern. Raises ConfigError if it is invalid, or if it has an unsupported construct, which is named."""
     scanner = Scanner(pattern, dialect)
     node = _alternatives(scanner)
     if not scanner.at_end():
@@ -152,9 +152,10 @@ def _line_edge(scanner: Scanner, character: str) -> Node:
 
 
 def _closed_group(scanner: Scanner, *, ends_flags: bool = False) -> Node:
-    """Read a group's body and its closing parenthesis, with which flags set inside it end.
+    """Read the body of a group and its closing parenthesis, and restore the flags from before the group.
 
-    In fancy-regex they do so in groups that begin with ``(?:`` or with flags, and outlive all others (`ends_flags`).
+    In fancy-regex, only groups that begin with ``(?:`` or with flags restore them (`ends_flags`). A flag that is set in
+    any other group would still be in force after it, which is refused.
     """
     flags = scanner.flags
     scanner.depth += 1
@@ -165,13 +166,13 @@ def _closed_group(scanner: Scanner, *, ends_flags: bool = False) -> Node:
         scanner.invalid("it has a group without the closing parenthesis")
     scanner.depth -= 1
     if scanner.flags != flags and not (ends_flags or scanner.dialect.is_onig):
-        scanner.refuse("a flag that is set in a group and outlives it", "begin the group with '(?:'")
+        scanner.refuse("a flag that is set in a group and stays in force after it", "begin the group with '(?:'")
     scanner.flags = flags
     return body
 
 
 def _special_group(scanner: Scanner) -> list[Node]:
-    """Read what begins with ``(?``; comments and flags by themselves add nothing."""
+    """Read a construct that begins with ``(?``. Comments, and flags without a body, add no nodes."""
     scanner.position += 2
     for kind in ("<=", "<!", "=", "!", ">"):
         if scanner.take(kind):
@@ -232,7 +233,7 @@ def _flags(scanner: Scanner) -> list[Node]:
     _refuse_quantifier(scanner, "a flag")
     if not scanner.dialect.is_onig:
         return []
-    # In Oniguruma the rest of the group, alternatives and all, is one group with these flags.
+    # In Oniguruma, the rest of the enclosing group, with all its alternatives, becomes a group with these flags.
     rest = _alternatives(scanner)
     scanner.flags = before
     return [rest]
@@ -243,13 +244,13 @@ def _check_lookbehind(scanner: Scanner, body: Node) -> None:
     for branch in branches:
         least, most = widths(branch)
         if least != most:
-            scanner.refuse("a lookbehind that matches more or fewer characters", "give it a fixed width")
+            scanner.refuse("a lookbehind of variable width", "give it a fixed width")
         if has_lookaround(branch):
             scanner.refuse("a lookaround or an anchor within a lookbehind")
 
 
 def _check_no_long_folding(scanner: Scanner, node: Node) -> None:
-    """Refuse characters that Oniguruma takes for fewer or more of them under the flag i, such as ``ss`` and sharp s."""
+    """Refuse characters that Oniguruma matches with fewer or more of them under the flag i: sharp s and ``ss``."""
     parts = node.parts if isinstance(node, Sequence) else (node,)
     run, is_folded = "", False
     for part in (*parts, _START):
@@ -269,13 +270,13 @@ def _check_no_long_folding(scanner: Scanner, node: Node) -> None:
 
 
 def _check_endless_dot(scanner: Scanner, node: Node) -> None:
-    """Refuse ``\\b.*`` where Oniguruma looks for it at the starts of lines alone, as if the dot came first."""
+    """Refuse ``\\b.*`` and its like, which Oniguruma tries only at the starts of lines, as if the dot came first."""
     parts = node.parts if isinstance(node, Sequence) else (node,)
     dots = [Character(ANY), Character(NOT_NEWLINE)]
     for before, part in itertools.pairwise(parts):
         if widths(before)[1] != 0:
             return
-        if before in (_START, _ONIG_LINE_START):  # there a dot that stops at line breaks is looked for rightly
+        if before in (_START, _ONIG_LINE_START):  # there a dot that stops at line breaks is handled correctly
             dots = dots[:1] if before == _ONIG_LINE_START else []
         if _begins_with_endless(part, dots):
             scanner.refuse("an anchor or a lookaround before a dot that is repeated without a limit", "write [^\\n]")
@@ -294,7 +295,7 @@ def _begins_with_endless(node: Node, dots: list[Character]) -> bool:
 
 
 def _single_characters(node: Node) -> list[tuple[int, bool]] | None:
-    """Return (code point, it folds) of each character where a node is a string of them, else None."""
+    """Return (code point, whether it folds) for each character if a node is a string of characters, else None."""
     found: list[tuple[int, bool]] = []
     for part in node.parts if isinstance(node, Sequence) else (node,):
         of = part.of if isinstance(part, Character) else None
@@ -310,17 +311,17 @@ def _single_characters(node: Node) -> list[tuple[int, bool]] | None:
 
 def _refuse_quantifier(scanner: Scanner, what: str) -> None:
     if scanner.peek() in ("*", "+", "?") or _INTERVAL.match(scanner.text, scanner.position):
-        scanner.refuse(f"a quantifier behind {what}")
+        scanner.refuse(f"a quantifier after {what}")
 
 
 def _quantified(scanner: Scanner, body: Node) -> Node:
-    """Read the quantifier behind an atom, if there is one."""
+    """Read the quantifier after an atom, if there is one."""
     count = _count(scanner)
     if count is None:
         return body
     least, most, is_interval = count
     if widths(body) == (0, 0) or _may_be_an_anchor(body):
-        scanner.refuse("a quantifier behind an anchor, a lookaround or an empty group")
+        scanner.refuse("a quantifier after an anchor, a lookaround or an empty group")
     if widths(body)[0] == 0 and most != 1:
         scanner.refuse("a repeated group that can match nothing", "let each repetition match a character")
     sign = scanner.next() if scanner.peek() in ("+", "?") else ""
@@ -340,14 +341,14 @@ def _quantified(scanner: Scanner, body: Node) -> Node:
 
 
 def _may_be_an_anchor(node: Node) -> bool:
-    """Return whether some branch of a node is only anchors and lookarounds, which Oniguruma repeats in no group."""
+    """Return whether a branch of a node has only anchors and lookarounds; Oniguruma does not repeat such groups."""
     if isinstance(node, Alternatives):
         return any(map(_may_be_an_anchor, node.branches))
     return has_lookaround(node) and widths(node)[0] == 0
 
 
 def _count(scanner: Scanner) -> tuple[int, int | None, bool] | None:
-    """Read ``*``, ``+``, ``?`` or an interval: (least, most, it is an interval)."""
+    """Read ``*``, ``+``, ``?`` or an interval; return (least, most, whether it is an interval), or None without one."""
     short = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(scanner.peek())
     if short is not None:
         scanner.position += 1

@@ -1,8 +1,7 @@
-"""The properties of characters that patterns may name, and case folding, as the engines we equal have them.
+"""The properties of characters that patterns may name, and case folding, as in Oniguruma and fancy-regex.
 
-Both engines use Unicode 16.0; Python's `regex` may be newer. `PROPERTIES` therefore says of each property how `regex`
-spells it, with the few characters that changed their class put right, and the characters assigned later are taken out
-by `writer`.
+Both engines use Unicode 16.0, while Python's `regex` may use a later version. `PROPERTIES` therefore corrects the few
+characters whose class has changed since, and `writer` excludes the characters that were assigned later.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ PROPERTIES = MappingProxyType(
         "onig word in brackets": _WORD,
     }
 )
-"""How `regex` spells the items of a set with each property."""
+"""The items of a set of `regex` that has each property."""
 
 OF_UNASSIGNED = frozenset({"C", "Cn", "any"})
-"""The properties that characters have which are not assigned."""
+"""The properties of unassigned characters."""
 
 
 def _by_name() -> dict[str, str]:
@@ -68,7 +67,7 @@ def _normalized(name: str) -> str:
 
 
 def property_named(name: str) -> str | None:
-    """Return the key in `PROPERTIES` of a property by any of its names that both dialects share; None if unknown."""
+    """Return the key in `PROPERTIES` of a property, given any name that both dialects have for it, or None."""
     return _NAMES.get(_normalized(name))
 
 
@@ -77,7 +76,7 @@ _NAMES = _by_name()
 
 @functools.cache
 def newer_ranges() -> str:
-    """Return the code points not assigned in our version of Unicode, as the items of a set of `regex`."""
+    """Return the characters that `regex` knows but our version of Unicode does not, as items of a set of `regex`."""
     ends = [-1, *(last for _, last in _core.ASSIGNED)]
     begins = [*(first for first, _ in _core.ASSIGNED), 0x110000]
     gaps = [(end + 1, begin - 1) for end, begin in zip(ends, begins, strict=True) if end + 1 < begin]
@@ -111,7 +110,7 @@ def cased() -> str:
 
 @functools.cache
 def variants_of(character: str) -> frozenset[str]:
-    """Return what differs from a character by case alone, and itself: simple case folding, without Turkish rules."""
+    """Return a character and those that differ from it only by case: simple case folding, without Turkish rules."""
     if character in "\u0130\u0131":  # dotted and dotless i, which `regex` would take for i
         return frozenset(character)
     if character in "iI":
@@ -127,6 +126,6 @@ def case_variants(characters: Iterable[str]) -> set[str]:
 
 @functools.cache
 def long_foldings() -> dict[str, str]:
-    """Return the characters that fold to several, such as sharp s to ``ss``, and what each folds to."""
-    every = map(chr, range(0x20000))  # none lies beyond
+    """Return the folding of each character that folds to several, such as sharp s to ``ss``."""
+    every = map(chr, range(0x20000))  # there are none above
     return {character: folded for character in every if len(folded := character.casefold()) > 1}

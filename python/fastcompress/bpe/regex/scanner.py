@@ -1,4 +1,4 @@
-"""Reading a pattern from left to right: the position, the dialect's rules, and the one error."""
+"""The state of the parser while it reads a pattern from left to right, and the rules of the two dialects."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fastcompress.errors import ConfigError
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between the engines that patterns are written for.
+    """The rules of an engine that patterns are written for.
 
     Attributes:
-        name: how errors call it.
-        word: the property behind ``\\w``.
-        flags: the letters between ``(?`` and ``)`` that are read, and the field of `Flags` that each sets.
-        set_operators: what may stand between two parts of a set in brackets.
-        hex_digits: the letters after a backslash that take exactly so many hexadecimal digits.
-        is_onig: it is Oniguruma with Ruby's syntax, else fancy-regex.
+        name: The name of the engine, for errors.
+        word: The property that ``\\w`` stands for.
+        flags: The letters supported between ``(?`` and ``)``, and the field of `Flags` that each of them sets.
+        set_operators: The operators between two parts of a set in brackets.
+        hex_digits: The letters after a backslash that are followed by this number of hexadecimal digits.
+        is_onig: Whether it is Oniguruma, with Ruby's syntax; otherwise it is fancy-regex.
     """
 
     name: str
@@ -43,7 +43,7 @@ FANCY = Dialect(
 
 @dataclass(frozen=True)
 class Flags:
-    """The flags in force at a place of a pattern."""
+    """The flags in force at a position of a pattern."""
 
     ignores_case: bool = False
     dot_is_any: bool = False
@@ -53,7 +53,16 @@ class Flags:
 
 @dataclass
 class Scanner:
-    """A pattern, the position reached in it, the flags in force there, and how much was opened on the way."""
+    """A pattern and the state of its parser.
+
+    Attributes:
+        text: The pattern.
+        dialect: The rules to read it by.
+        position: The position of the next character.
+        flags: The flags in force there.
+        depth: The number of groups and sets that are open.
+        num_captures: The number of capturing groups before it.
+    """
 
     text: str
     dialect: Dialect
@@ -63,32 +72,35 @@ class Scanner:
     num_captures: int = 0
 
     def starts(self, what: str) -> bool:
+        """Return whether a string is next."""
         return self.text.startswith(what, self.position)
 
     def take(self, what: str) -> bool:
-        """Step over a string if it is next; return whether it was."""
+        """Skip a string if it is next; return whether it was."""
         found = self.starts(what)
         self.position += len(what) * found
         return found
 
     def peek(self, ahead: int = 0) -> str:
-        """Return the next character, or one further ahead; empty past the end."""
+        """Return the next character, or the one `ahead` characters later; an empty str past the end."""
         return self.text[self.position + ahead : self.position + ahead + 1]
 
     def next(self) -> str:
+        """Return the next character and skip it; an empty str past the end."""
         character = self.peek()
         self.position += 1
         return character
 
     def at_end(self) -> bool:
+        """Return whether the whole pattern has been read."""
         return self.position >= len(self.text)
 
     def invalid(self, problem: str) -> NoReturn:
-        """Raise ConfigError for what is an error in the dialect, too."""
+        """Raise ConfigError for a pattern that is invalid in the dialect itself."""
         raise ConfigError(f"the pattern {shown(self.text)} is not a regular expression: {problem}")
 
-    def refuse(self, construct: str, remedy: str = "spell it out with constructs that are") -> NoReturn:
-        """Raise ConfigError for what the dialect may allow, but fastcompress does not read."""
+    def refuse(self, construct: str, remedy: str = "replace it by supported constructs") -> NoReturn:
+        """Raise ConfigError for a construct that the dialect may allow but fastcompress does not support."""
         raise ConfigError(
             f"the pattern {shown(self.text)} has {construct}, which is not supported in {self.dialect.name} patterns; "
             f"{remedy}"
@@ -96,4 +108,5 @@ class Scanner:
 
 
 def shown(pattern: str) -> str:
+    """Return the repr of a pattern, shortened if it is long."""
     return repr(pattern if len(pattern) <= 200 else pattern[:197] + "...")

@@ -1,4 +1,4 @@
-"""Escapes and sets in brackets, as Oniguruma and fancy-regex read them."""
+"""The parser of escapes and of sets in brackets, by the rules of Oniguruma and fancy-regex."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ _ASCII_ONLY_IN_ONIG = ("ascii", "xdigit")
 
 
 def negation(of: CharacterSet) -> CharacterSet:
+    """Return the set of all characters that are not in a set."""
     return Union((of,), negated=True)
 
 
 def folded_if_asked(scanner: Scanner, of: CharacterSet) -> CharacterSet:
-    """Return the set, closed under case folding where the flag i is on."""
+    """Return a set, with all characters that differ from its own only by case if the flag i is in force."""
     return Folded(of) if scanner.flags.ignores_case else of
 
 
 def read_escape(scanner: Scanner, *, in_brackets: bool = False) -> int | CharacterSet:
-    """Read what follows a backslash: a code point, or the set that a letter stands for."""
+    """Read an escape after its backslash; return a code point, or the set that the escape stands for."""
     if scanner.at_end():
         scanner.invalid("it ends in a backslash")
     letter = scanner.next()
@@ -82,6 +83,7 @@ def _hex_escape(scanner: Scanner, letter: str) -> int:
 
 
 def checked_code_point(scanner: Scanner, code: int) -> int:
+    """Return a code point. Raises ConfigError if it is a surrogate or out of range."""
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         scanner.invalid(f"U+{code:04X} is not a character")
     return code
@@ -123,7 +125,7 @@ def _posix_set(scanner: Scanner, name: str) -> CharacterSet:
 
 
 def read_set(scanner: Scanner) -> CharacterSet:
-    """Read a set behind its opening bracket, up to and with the closing one."""
+    """Read a set after its opening bracket, including the closing one."""
     of = _read_nested(scanner)
     if not scanner.flags.ignores_case or not scanner.dialect.is_onig:
         return of
@@ -134,7 +136,7 @@ def read_set(scanner: Scanner) -> CharacterSet:
 
 
 def _check_foldable(scanner: Scanner, of: CharacterSet) -> None:
-    """Refuse what Oniguruma folds otherwise than Unicode's simple folding: nested sets, and sharp s as ``ss``."""
+    """Refuse sets for which Oniguruma departs from simple case folding: nested sets, and those with sharp s."""
     if not isinstance(of, Union) or any(isinstance(item, Union | Operation) and item != _HEX for item in of.items):
         scanner.refuse("a set within a set under the flag i", "spell its characters out")
     if not of.negated:
@@ -152,7 +154,7 @@ def _read_nested(scanner: Scanner, level: int = 0, *, is_in_negated: bool = Fals
     if scanner.depth > 50:
         scanner.refuse("sets or groups nested more than 50 deep")
     negated = scanner.take("^")
-    if scanner.dialect.is_onig:  # which loses characters in these
+    if scanner.dialect.is_onig:  # Oniguruma loses characters of these sets
         if level > 1:
             scanner.refuse("a set within a set within a set")
         if negated and is_in_negated:
@@ -190,7 +192,7 @@ def _read_item(scanner: Scanner, level: int, negated: bool, is_first: bool) -> C
     if scanner.starts("["):
         return _read_bracket(scanner, level, negated)
     if scanner.starts("-") and not is_first and scanner.peek(1) != "]":
-        scanner.refuse("a bare hyphen within a set", r"write \-")
+        scanner.refuse("an unescaped hyphen within a set", r"write \-")
     first = _read_set_atom(scanner)
     if not scanner.starts("-") or scanner.peek(1) in ("]", "") or scanner.starts("--"):
         if scanner.starts("--") and scanner.dialect.is_onig:
@@ -201,7 +203,7 @@ def _read_item(scanner: Scanner, level: int, negated: bool, is_first: bool) -> C
         scanner.refuse(f"a range that ends in a bare {scanner.peek()!r}", "escape it")
     last = _read_set_atom(scanner)
     if not isinstance(first, int) or not isinstance(last, int) or last < first:
-        scanner.invalid("it has a range that does not go from a character to the same or a later one")
+        scanner.invalid("it has a range whose end is not a character, or is before its start")
     return Range(first, last)
 
 
@@ -214,7 +216,7 @@ def _read_bracket(scanner: Scanner, level: int, negated: bool) -> CharacterSet:
             posix = folded_if_asked(scanner, posix)
         return negation(posix) if match[1] else posix
     if scanner.starts("[:"):
-        scanner.refuse("'[:' in a set that is no POSIX class", r"write \[ or \:")
+        scanner.refuse("'[:' that does not begin a POSIX class", r"write \[ or \:")
     scanner.position += 1
     return _read_nested(scanner, level + 1, is_in_negated=negated)
 

@@ -1,8 +1,8 @@
-"""Regular expressions as trees: what every dialect is parsed into and written from.
+"""The nodes of regular expressions as trees, which `parser` makes and `writer` writes in the syntax of an engine.
 
-`parser` reads a dialect into these nodes, and `writer` writes them in the syntax of an engine. A node says
-exactly what matches, so flags, captures and abbreviations such as ``\\b`` are gone: ``(?i)`` has become sets that are
-closed under case folding, and ``^`` under ``(?m)`` an alternative of the text's start and a lookbehind.
+A node says exactly what matches, so there are no flags, captures or abbreviations such as ``\\b``. For example,
+``(?i)`` becomes sets with all variants by case, and ``^`` with ``(?m)`` becomes an alternative of the start of the text
+and a lookbehind.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Property:
-    """The characters with a property; the names are the keys of `properties.PROPERTIES`."""
+    """The characters with a property, a key of `properties.PROPERTIES`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Union:
-    """The characters that are in one of the items, or with `negated` in none."""
+    """The characters that are in at least one of the items, or if `negated` in none of them."""
 
     items: tuple[CharacterSet, ...]
     negated: bool = False
@@ -47,7 +47,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Folded:
-    """The characters of a set, and all that differ from one of them by case alone (simple case folding)."""
+    """The characters of a set, and all that differ from one of them only by case (simple case folding)."""
 
     inner: CharacterSet
 
@@ -66,21 +66,21 @@ class Character:
 
 @dataclass(frozen=True)
 class Edge:
-    """The very start or the very end of the text."""
+    """The start or the end of the text, without regard to lines."""
 
     at: Literal["start", "end"]
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """Its parts, one after the other."""
+    """The parts, one after the other."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Alternatives:
-    """The first branch that lets the whole match."""
+    """The first branch with which the whole expression matches."""
 
     branches: tuple[Node, ...]
 
@@ -95,7 +95,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Repeat:
-    """`least` to `most` copies of the body (None for no limit), many or few first; possessive is an atomic Group."""
+    """`least` to `most` repetitions of the body (None for no limit), as many as possible first, or if `lazy` as few.
+
+    A possessive repetition is an atomic Group around it.
+    """
 
     body: Node
     least: int
@@ -107,13 +110,13 @@ Node: TypeAlias = "Character | Edge | Sequence | Alternatives | Group | Repeat"
 
 
 def concatenated(parts: list[Node]) -> Node:
-    """Return the sequence of the parts, with sequences among them laid out and a single part by itself."""
+    """Return the sequence of the parts, flattened; a single part is returned itself."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, Sequence) else (part,))]
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 
 def widths(node: Node) -> tuple[int, int | None]:
-    """Return the least and the largest number of characters that a node matches; None for no limit."""
+    """Return the smallest and the largest number of characters that a node matches; None for no limit."""
     if isinstance(node, Character):
         return 1, 1
     if isinstance(node, Edge) or (isinstance(node, Group) and node.kind != ">"):
@@ -131,9 +134,9 @@ def widths(node: Node) -> tuple[int, int | None]:
 
 
 def may_take_long(node: Node) -> bool:
-    """Return whether a text may match in so many ways that the time to try them all is more than quadratic.
+    """Return whether backtracking over the ways in which a node matches a text may take more than quadratic time.
 
-    That needs a repeated choice, as in ``(?:a|aa)*`` and ``(?:a+)*``, or three repetitions in a row.
+    This requires a repeated choice, as in ``(?:a|aa)*`` and ``(?:a+)*``, or three unlimited repetitions in a sequence.
     """
     if isinstance(node, Repeat):
         return (node.most != 1 and _has_choice(node.body)) or may_take_long(node.body)
@@ -155,7 +158,7 @@ def _is_endless(node: Node) -> bool:
 
 
 def has_lookaround(node: Node) -> bool:
-    """Return whether a lookaround or an edge of the text stands anywhere in a node."""
+    """Return whether a node contains a lookaround or an Edge."""
     if isinstance(node, Group):
         return node.kind != ">" or has_lookaround(node.body)
     if isinstance(node, Repeat):

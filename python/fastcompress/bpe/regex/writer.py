@@ -1,4 +1,4 @@
-"""Trees of `syntax` written for an engine: Python's `regex`, which runs them here, or Oniguruma."""
+"""The writer of trees as patterns for Python's `regex`, which runs them here, or for Oniguruma."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from fastcompress.bpe.regex.syntax import (
 
 
 def to_python(node: Node, *, excludes_newer: bool = False) -> str:
-    """Write a tree for `regex` with its flag VERSION1.
+    """Return a tree as a pattern for `regex` with its flag VERSION1.
 
     Args:
-        node: the tree.
-        excludes_newer: give no property to characters assigned after our version of Unicode. Slower, so it is for
-            texts that hold such characters.
+        node: The tree.
+        excludes_newer: Whether characters that were assigned after our version of Unicode have no properties. Slower,
+            so it is meant for texts with such characters.
     """
     return _Python(excludes_newer).expression(node)
 
 
 def to_onig(node: Node) -> str:
-    """Write the tree of a fancy-regex pattern for Oniguruma."""
+    """Return the tree of a fancy-regex pattern as a pattern for Oniguruma."""
     return _Onig().expression(node)
 
 
@@ -45,6 +45,8 @@ _NOT_NEWLINE = Union((Range(10, 10),), negated=True)
 
 
 class _Writer(ABC):
+    """The part of writing that is the same for all engines."""
+
     start, end = r"\A", r"\z"
 
     def expression(self, node: Node) -> str:
@@ -74,7 +76,7 @@ class _Writer(ABC):
         return body + (short or f"{{{node.least},{most}}}") + ("?" if node.lazy else "")
 
     def character(self, of: CharacterSet) -> str:
-        """Write a set as an expression for one character."""
+        """Return a set as an expression for one character."""
         if isinstance(of, Range) and of.first == of.last:
             return self.code_point(of.first)
         if isinstance(of, Folded) and not _folding_adds(of.inner):
@@ -83,7 +85,7 @@ class _Writer(ABC):
         return f"[{items}]" if isinstance(of, Range | Property) else items
 
     def items(self, of: CharacterSet) -> str:
-        """Write a set as items of another: several characters and ranges, or one set in brackets."""
+        """Return a set as items of another set: several characters and ranges, or one set in brackets."""
         if isinstance(of, Range):
             return self.code_point(of.first) + (f"-{self.code_point(of.last)}" if of.last > of.first else "")
         if isinstance(of, Property):
@@ -136,7 +138,7 @@ class _Python(_Writer):
     def items(self, of: CharacterSet) -> str:
         ranges = _ranges(Union(of.items)) if isinstance(of, Union) and of.negated else None
         if ranges is not None:
-            # `regex` takes [[^a][^b]], which is everything, for [^ab]; from these ranges it makes no mistake.
+            # `regex` mistakes [[^a][^b]], which is every character, for [^ab]; it handles these ranges correctly.
             return f"[{''.join(map(self.items, _complement(ranges)))}]"
         if isinstance(of, Union) and of.negated and any(map(_has_negation, of.items)):
             # `regex` takes [^\P{L}\p{L}], which is empty, for everything; a difference it gets right.
@@ -148,7 +150,7 @@ class _Python(_Writer):
 
 
 def _ranges(of: CharacterSet) -> list[Range] | None:
-    """Return the ranges that make up a set, or None if it has properties, operations or negations."""
+    """Return the ranges of a set, or None if the set has properties, operations or negations."""
     if isinstance(of, Range):
         return [of]
     if isinstance(of, Folded):
@@ -178,7 +180,7 @@ def _has_negation(of: CharacterSet) -> bool:
 
 @functools.cache
 def _folding_adds(of: CharacterSet) -> frozenset[str]:
-    """Return the characters that differ by case alone from some in a set, and are not in it."""
+    """Return the characters that are not in a set but differ only by case from one that is."""
     members = engine().compile(_Python(False).character(of), engine().VERSION1).findall(cased())
     return frozenset(case_variants(members) - set(members))
 

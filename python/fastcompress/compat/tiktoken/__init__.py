@@ -5,14 +5,16 @@
 >>> enc.decode(enc.encode("hello world"))
 'hello world'
 
-The modules are tiktoken's, too: `core`, `load`, `model`, `registry`. Rank files come from tiktoken's own cache folder,
-or from the network into it (`fastcompress.formats.rank_cache`). Plugins of the namespace package ``tiktoken_ext`` are
+It has tiktoken's modules too: `core`, `load`, `model` and `registry`. Rank files are read from tiktoken's own cache
+folder, or downloaded into it (`fastcompress.formats.rank_cache`). Plugins of the namespace package ``tiktoken_ext`` are
 found as tiktoken finds them.
 
-Known differences, all of them where tiktoken raises or gives what it does not promise: surrogates are replaced by
-every method that takes a text, not by two; errors have other messages, and are also errors of
-`fastcompress.errors`; a vocabulary must hold the 256 single bytes, and ids are below 2**21; `load` does not put local
-files into the cache, where a changed file would go unnoticed.
+Known differences, none of which affects documented behaviour of tiktoken:
+
+- Every method that takes a text replaces surrogates; in tiktoken only two do.
+- Errors have other messages, and are also errors of `fastcompress.errors`.
+- A vocabulary must have all 256 single bytes, and ids are below 2**21.
+- `load` does not copy local files into the cache, where later changes of the file would go unnoticed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from fastcompress.compat.tiktoken.model import encoding_for_model, encoding_name
 from fastcompress.compat.tiktoken.registry import get_encoding, list_encoding_names
 
 __version__ = "0.14.0"
-"""The version of tiktoken whose behaviour this is."""
+"""The version of tiktoken that this behaves like."""
 
 __all__ = [
     "Encoding",

@@ -50,13 +50,13 @@ MODEL_PREFIX_TO_ENCODING: dict[str, str] = dict(
         key=lambda item: -len(item[0]),
     )
 )
-"""The encoding of models whose names begin so: dated and fine-tuned ones."""
+"""The encoding of all models whose names have a prefix, such as dated and fine-tuned ones."""
 
 
 def encoding_name_for_model(model_name: str) -> str:
-    """Return the name of a model's encoding; for a dated or fine-tuned one, that of its family.
+    """Return the name of a model's encoding, which for a dated or fine-tuned model is that of its family.
 
-    Raises UnknownModelError, which is a KeyError. (Models that do not exist may have a known family.)
+    Only the family must be known, not the model itself. Raises UnknownModelError, a KeyError, if it is not.
     """
     if (encoding := MODEL_TO_ENCODING.get(model_name)) is not None:
         return encoding
@@ -64,7 +64,7 @@ def encoding_name_for_model(model_name: str) -> str:
         if model_name.startswith(prefix):
             return encoding
     raise UnknownModelError(
-        f"the encoding of the model {model_name!r} is not known; name an encoding with get_encoding()"
+        f"model_name is {model_name!r}, whose encoding is not known; name the encoding with get_encoding()"
     )
 
 

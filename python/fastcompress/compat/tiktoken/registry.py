@@ -1,4 +1,4 @@
-"""The drop-in for ``tiktoken.registry``: encodings by name, the published ones and those of plugins."""
+"""The drop-in for ``tiktoken.registry``: the published encodings and those of plugins, by name."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ ENCODINGS: dict[str, Encoding] = {}
 def get_encoding(encoding_name: str) -> Encoding:
     """Return the encoding of a name, the same object on every call.
 
-    Raises ConfigError, a ValueError, for an unknown name, and what `BPE.from_tiktoken` raises if its rank file is
-    neither cached nor can be downloaded. Threads may call it at once: there is no lock, so that a fork at the wrong
-    moment cannot leave a child waiting, and of two that build the same encoding one wins.
+    Any number of threads may call it. There is no lock, which a fork could leave locked in the child; if two threads
+    build the same encoding, one of the results is kept.
+
+    Raises:
+        ConfigError: The name is unknown. A ValueError.
+        MissingFileError: The rank file is neither cached nor can be downloaded.
     """
     if not isinstance(encoding_name, str):
         raise ConfigError(f"encoding_name is of type {type(encoding_name).__name__}; it must be a str")
@@ -55,7 +58,7 @@ def _make(name: str) -> Encoding:
 
 
 def _plugin_constructors() -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return what modules of the namespace package ``tiktoken_ext`` offer besides the published encodings."""
+    """Return the constructors in the namespace package ``tiktoken_ext``, without those of the published encodings."""
     try:
         import tiktoken_ext  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:

@@ -1,8 +1,9 @@
-"""Completions of a text that is still being written: the token sequences that it may come to be encoded as.
+"""Completions of a text that is still being written, as in ``tiktoken.Encoding.encode_with_unstable``.
 
-The last pretoken of a text is unstable: more text may change its tokens. A completion is as many tokens as it takes to
-cover the unstable bytes, in the encoding of those bytes and some more. tiktoken enumerates completions by letting one
-token straddle the end: for every cut of the unstable bytes, every token that begins with the bytes after the cut.
+The last pretoken of a text is unstable: text appended to it may change its tokens. A completion consists of the first
+tokens of the encoding of the unstable bytes and some more bytes, as many as are needed to cover the unstable bytes.
+tiktoken enumerates the completions in which one token crosses the end of the text: for every position in the unstable
+bytes, it takes every token that begins with the bytes from there on.
 """
 
 from __future__ import annotations
@@ -19,18 +20,23 @@ from fastcompress.compat.tiktoken.long_unstable import LongCompletions
 from fastcompress.pretokenizer import PATTERNS
 
 _BLANKS = frozenset(b" \n\t")
-# Unicode's White_Space. (str.isspace() has U+001C to U+001F too.)
+# Unicode's White_Space. (str.isspace() also includes U+001C to U+001F.)
 _WHITE_SPACE = frozenset(
     "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 )
 _CHUNK_BYTES = 1 << 20
-_MANY_BYTES = 128  # up to here the core encodes all candidates sooner than Python looks at one after the other
+_MANY_BYTES = 128  # up to this length, encoding all candidates in the core is faster than examining each in Python
 
 
 def num_unstable_tokens(tokenizer: BPE, segment: npt.NDArray[np.uint32]) -> int:
-    """Return the number of last tokens that are unstable in the stretch of a text after its last special token.
+    """Return the number of unstable tokens at the end of a text.
 
-    They are those of its last pretoken, and of the white space before it if it begins with a token of white space.
+    These are the tokens of the last pretoken, and if it begins with a token of white space, the tokens of white space
+    before it.
+
+    Args:
+        tokenizer: The tokenizer.
+        segment: The tokens of the text after its last special token, uint32[n].
     """
     if segment.size == 0:
         return 0
@@ -59,9 +65,9 @@ def completions(
         ranks: The ids of the ordinary tokens.
         sorted_tokens: The ordinary tokens in the order of their bytes.
 
-    Time in proportion to the number of candidates (all tokens that may straddle the end: tens of thousands if the text
-    ends in a space) times the length of `unstable`; from `_MANY_BYTES` on, if the pattern has a name, times the number
-    of ids in a completion.
+    Takes time in proportion to the number of candidates (the tokens that may cross the end: tens of thousands if the
+    text ends in a space) times the length of `unstable`. Above `_MANY_BYTES` bytes, under a named pattern, it is the
+    number of candidates times the number of ids in a completion.
     """
     found: dict[tuple[int, ...], None] = dict.fromkeys(
         (ranks[token],) for token in _beginning_with(sorted_tokens, unstable)
@@ -72,7 +78,7 @@ def completions(
     else:
         for chunk in batches((unstable + tail for tail in tails), _CHUNK_BYTES):
             found.update(dict.fromkeys(_encoded_until(tokenizer, chunk, len(unstable))))
-    # A character of white space may be cut from the one before when another follows, as in \s+(?!\S).
+    # When more text follows, a character of white space may be split from the one before it, as in \s+(?!\S).
     last = unstable.decode("utf-8")[-1:]
     head = unstable[: -len(last.encode("utf-8"))]
     if head and last in _WHITE_SPACE:
@@ -82,14 +88,13 @@ def completions(
 
 def _beginning_with(sorted_tokens: Sequence[bytes], prefix: bytes) -> Sequence[bytes]:
     begin = bisect_left(sorted_tokens, prefix)
-    stem = prefix.rstrip(b"\xff")  # the least string that follows all with this prefix: its last byte + 1
+    stem = prefix.rstrip(b"\xff")  # the smallest string after all those with this prefix has its last byte plus 1
     after = stem[:-1] + bytes([stem[-1] + 1]) if stem else None
     return sorted_tokens[begin : None if after is None else bisect_left(sorted_tokens, after, begin)]
 
 
 def _tails(tokenizer: BPE, unstable: bytes, sorted_tokens: Sequence[bytes]) -> list[bytes]:
-    """What may follow the unstable bytes, once each: of every token that begins among them and reaches their end, the
-    rest. (So a token begins with what follows a cut, and there is none if that is longer than every token.)"""
+    """Return once each tail, the bytes after the unstable ones of a token that crosses their end."""
     longest = int(tokenizer.token_lengths.max())
     suffixes = [unstable[cut:] for cut in range(max(1, len(unstable) - longest), len(unstable))]
     return list(dict.fromkeys(token[len(end) :] for end in suffixes for token in _beginning_with(sorted_tokens, end)))
@@ -104,9 +109,9 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _encoded_until(tokenizer: BPE, texts: list[bytes], num_bytes: int) -> Iterator[tuple[int, ...]]:
-    """The first tokens of each text, as many as it takes to cover num_bytes.
+    """Yield the first tokens of each text, as many as are needed to cover its first `num_bytes` bytes.
 
-    Text that is not UTF-8 is merged as one pretoken, as tiktoken does.
+    A text that is not UTF-8 is merged as one pretoken, as in tiktoken.
     """
     valid = []
     for text in texts:
@@ -118,7 +123,7 @@ def _encoded_until(tokenizer: BPE, texts: list[bytes], num_bytes: int) -> Iterat
             yield tuple(merged[: int(np.searchsorted(merged_ends, num_bytes)) + 1])
     tokens, offsets = tokenizer.encode_batch_to_numpy(valid, 1, disallowed_special=())
     begins = offsets[:-1].astype(np.int64)
-    # Of each token, how many bytes of its text stand before it; of each text, how many tokens begin before num_bytes.
+    # For each token the number of bytes before it, and for each text the end of the tokens that begin before num_bytes.
     before = np.concatenate(([0], np.cumsum(tokenizer.token_lengths[tokens])))
     limits = before[begins] + num_bytes
     ends = np.searchsorted(before[:-1], limits)

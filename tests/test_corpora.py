@@ -119,7 +119,7 @@ def test_binary_documents_are_cut_too(data):
 
 
 def test_too_little_to_divide():
-    with pytest.raises(DataError, match="c: has 1 byte"):
+    with pytest.raises(DataError, match="c: holds 1 byte"):
         split_documents("c", documents_of(b"x"))
     with pytest.raises(DataError, match="c: holds no documents"):
         split_documents("c", [])
@@ -480,7 +480,7 @@ def test_compressed_text_is_read(tmp_path, suffix):
         ("a.parquet", "write its text as JSON lines"),
         ("a.txt.zst", "decompress it"),
         ("a.TAR.GZ", "unpack it"),
-        ("00000.shard", "train with --shards"),
+        ("00000.shard", "train on the folder of shards"),
         ("a.npy", "name the text"),
     ],
 )
@@ -506,8 +506,8 @@ def test_paths_that_hold_no_corpus_are_named(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     write_shards(tmp_path / "shards", "train", [b"text"], ByteCodec())
     for name, message in (
-        ("empty.txt", r"empty\.txt: holds 1 empty document,"),
-        ("one.txt", r"one\.txt: has 1 byte"),
+        ("empty.txt", r"empty\.txt: holds 1 empty document, so"),
+        ("one.txt", r"one\.txt: holds 1 byte"),
         ("empty.jsonl", r"empty\.jsonl: holds no documents"),
         ("folder", "folder: holds no documents"),
         ("shards", "shards: holds token shards, not text"),

@@ -141,7 +141,7 @@ def test_every_truncation_and_any_addition_is_noticed(directory):
         with pytest.raises(FormatError, match=r"00000\.shard"):
             TokenDataset.open(directory, "train", verify=False)
     path.write_bytes(good + b"\x00")
-    with pytest.raises(FormatError, match="bytes added"):
+    with pytest.raises(FormatError, match="bytes were added"):
         TokenDataset.open(directory, "train", verify=False)
 
 

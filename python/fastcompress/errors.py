@@ -13,6 +13,8 @@ vocab_size=100 is too small; 256 bytes and 0 special tokens take 256
 
 from __future__ import annotations
 
+from typing import cast
+
 
 class FastcompressError(Exception):
     """The base of every error that this package raises on purpose."""
@@ -111,4 +113,4 @@ def with_place(error: FastcompressError, place: object) -> FastcompressError:
     FormatError('a.bpe: it is cut off')
     """
     kind = next(kind for kind in type(error).__mro__ if not issubclass(kind, UnicodeError))
-    return kind(f"{place}: {error}")
+    return cast(type[FastcompressError], kind)(f"{place}: {error}")

@@ -68,7 +68,7 @@ def python_docs() -> Iterator[Document]:
         from pydoc_data.topics import topics
     except ImportError:
         raise DataError(
-            "python-docs: this Python was installed without pydoc_data; install its full standard library "
+            "python-docs: this Python comes without pydoc_data; install its full standard library "
             "(Debian: libpython3-stdlib), or name a file"
         ) from None
     part_bytes, short_bytes = 1500, 24
@@ -226,7 +226,7 @@ def reading(path: str | Path) -> Iterator[None]:
     except DataError:
         raise
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError, FormatError) as error:
-        raise FormatError(f"{path}: is damaged or truncated ({error}); get the file again") from error
+        raise FormatError(f"{path}: damaged or truncated ({error}); get the file again") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
 

@@ -1,6 +1,6 @@
-"""Pretokenizers: cut a text into pretokens, the pieces that BPE merges never cross.
+"""Pretokenizers, which split a text into pretokens: the pieces whose boundaries BPE merges never cross.
 
-A named pattern is a regular expression known from other tokenizers, run here by a scanner written for it:
+A named pattern is a regular expression known from other tokenizers, for which there is a specialized scanner here:
 
 ===============  ========================================================================================
 ``gpt2``         GPT-2, r50k and p50k: letters, numbers and symbols apart, one space kept with the next word
@@ -14,12 +14,13 @@ A named pattern is a regular expression known from other tokenizers, run here by
 ``none``         the whole text is one pretoken, so tokens may cross spaces
 ===============  ========================================================================================
 
-``strict`` is of our own. Under the other patterns a vocabulary learns ``python``, ``(python``, ``.python`` and more
-such variants of one word; under this one a token that holds a letter holds letters, their marks and at most one space
-before them, so a small vocabulary spends its ids on words. Apostrophes are punctuation: ``don't`` is three pretokens.
+``strict`` is specific to this package. Under the other patterns a vocabulary learns several variants of one word, such
+as ``python``, ``(python`` and ``.python``. Under ``strict``, a token with a letter has only letters, their marks and at
+most one space before them, so that a small vocabulary spends its ids on words. Apostrophes count as punctuation:
+``don't`` is three pretokens.
 
-Text may be ``str`` or bytes. Bytes that are not UTF-8 are kept as they are: a byte that begins no well-formed sequence
-counts as one character that is neither letter, mark, number, punctuation nor white space.
+Text may be ``str`` or bytes. Bytes that are not UTF-8 are kept: a byte that does not begin a well-formed sequence
+counts as one character that is not a letter, mark, number, punctuation or white space.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ from fastcompress._core import pretokenizer as _core
 __all__ = ["ALIASES", "PATTERNS", "SPLITS", "UNICODE_VERSION", "split", "split_ends", "utf8", "without_surrogates"]
 
 PATTERNS: Mapping[str, str] = MappingProxyType(_core.PATTERNS)
-"""The regular expression of each named pattern, whose matches are the pretokens; empty for ``none``. In the syntax of
-Rust's ``fancy-regex``, which is also that of Python's ``regex`` but for ``$``, there the very end of the text."""
+"""The regular expression of each named pattern, whose matches are the pretokens; empty for ``none``.
+
+The syntax is that of Rust's ``fancy-regex``, in which ``$`` is the end of the text; otherwise Python's ``regex`` reads
+the patterns in the same way.
+"""
 
 ALIASES: Mapping[str, str] = MappingProxyType(_core.ALIASES)
 """Other names of named patterns, accepted wherever a pattern's name is."""
@@ -51,23 +55,32 @@ SPLITS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         )
     }
 )
-"""The patterns that their own tokenizers state as several regexes in turn, spelled as there. Each one cuts what the one
-before left: its matches, and what stands between them, are the pieces."""
+"""The patterns that their own tokenizers state as several regexes, as they are written there.
+
+Each regex splits the pieces that the one before made: into its matches and the text between them.
+"""
 
 UNICODE_VERSION: str = _core.UNICODE_VERSION
 """The version of the Unicode tables behind ``\\p{L}``, ``\\p{N}``, ``\\p{M}``, ``\\p{P}``, ``\\p{S}`` and ``\\s``."""
 
 
 def split_ends(text: str | bytes, pattern: str = "cl100k") -> npt.NDArray[np.uint64]:
-    """Return the offset in UTF-8 bytes at which each pretoken ends, uint64[n]: increasing, the last the text's length.
+    """Return the end of each pretoken, in bytes of UTF-8: uint64[n], increasing up to the length of the text.
 
-    O(len(text)). Raises ConfigError for an unknown pattern. Releases the GIL.
+    Args:
+        text: A str or bytes. Surrogates in a str are replaced (`errors.SurrogateError` states the rule).
+        pattern: The name of a pattern, a key of PATTERNS or ALIASES.
+
+    Raises:
+        ConfigError: The pattern is unknown.
+
+    O(len(text)); releases the GIL.
     """
     return _core.split_ends(text, pattern)
 
 
 def split(text: str | bytes, pattern: str = "cl100k") -> list[bytes]:
-    """Return the pretokens of a text as UTF-8 bytes; their concatenation is the text.
+    """Return the pretokens of a text as UTF-8; joined, they are the text. Arguments and errors as for `split_ends`.
 
     >>> split("Hello world, 2026!")
     [b'Hello', b' world', b',', b' ', b'202', b'6', b'!']
@@ -81,7 +94,7 @@ def split(text: str | bytes, pattern: str = "cl100k") -> list[bytes]:
 
 
 def utf8(text: str | bytes | bytearray | memoryview) -> bytes:
-    """Return the bytes of a text as the core reads it. Raises TypeError for anything but a str or bytes."""
+    """Return the UTF-8 of a text as the core reads it. Raises TypeError for anything but a str or bytes."""
     if isinstance(text, str):
         return without_surrogates(text).encode("utf-8")
     if not isinstance(text, bytes | bytearray | memoryview):
@@ -90,7 +103,7 @@ def utf8(text: str | bytes | bytearray | memoryview) -> bytes:
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text as the core reads it: surrogate pairs joined, lone surrogates, which UTF-8 lacks, as U+FFFD."""
+    """Return a text as the core reads it: surrogate pairs become their characters, lone surrogates U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Parsers of texts that grow, shrink and branch."""
+"""Parsers of texts that can be extended, truncated and forked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _MOST = (1 << 64) - 1
 
 
 class IncrementalParser:
-    """The parse of the bytes appended so far: after any operations `tokens()` equals `parse` of them.
+    """A parser of the bytes appended so far: after any operations, `tokens()` equals `parse` of these bytes.
 
-    A byte costs O(depth) amortized (with depth=None O(its earlier occurrences)). `fork` costs O(1), and then O(log n)
-    memory for each byte that either parser adds. One thread at a time: a call while another thread's call changes the
-    parser raises BusyError. Forks may be used in different threads.
+    Each byte takes amortized O(depth) time (with depth=None, O(number of its earlier occurrences)). `fork` takes O(1),
+    and then O(log n) memory for each byte that either parser adds.
+
+    One thread at a time: a call while another thread's call changes the parser raises BusyError. Forks may be used in
+    different threads.
 
     >>> parser = IncrementalParser()
     >>> parser.append(b"abcabcabcab")
@@ -49,21 +51,21 @@ num_stable=3)
         self._core.append(data)
 
     def truncate(self, num_bytes: int) -> None:
-        """Keep the first `num_bytes` bytes only.
+        """Remove all but the first `num_bytes` bytes, however many that removes.
 
-        O(bytes removed), and O(depth + length) for the token that is cut. Raises ConfigError if there are fewer bytes
-        or `num_bytes` is negative.
+        O(bytes removed), plus O(depth + length) for the token that the cut splits. Raises ConfigError if `num_bytes` is
+        negative or exceeds `self.num_bytes`.
         """
         self._core.truncate(as_integer(num_bytes, "num_bytes", 0, _MOST))
 
     def fork(self) -> IncrementalParser:
-        """Return a parser of the same bytes that goes on independently."""
+        """Return an independent parser of the same bytes."""
         forked = object.__new__(IncrementalParser)
         forked.params, forked._core = self.params, self._core.fork()
         return forked
 
     def tokens(self) -> LZTokens:
-        """Return all tokens: the first `num_stable` are final, the others those of the present bytes. O(tokens)."""
+        """Return all tokens, of which only those after the first `num_stable` can still change. O(tokens)."""
         return LZTokens(*self._core.tokens())
 
     @property
@@ -73,9 +75,9 @@ num_stable=3)
 
     @property
     def num_stable(self) -> int:
-        """The number of first tokens that no appended byte can change.
+        """The number of leading tokens that no appended byte can change.
 
-        At most max(1, min_length - 1) others follow (lazy: max(2, min_length - 1)).
+        At most max(1, min_length - 1) tokens follow them, in a lazy parse max(2, min_length - 1).
         """
         return self._core.num_stable
 
@@ -84,10 +86,10 @@ num_stable=3)
         """The number of bytes of the stable tokens."""
         return self._core.stable_bytes
 
-    # Greedy parses only; ConfigError for lazy ones.
+    # The methods below are for greedy parses; for lazy ones they raise ConfigError.
 
     def is_legal(self, token: Token) -> bool:
-        """Return whether the parse of the bytes and this token's bytes would be the present tokens and this one.
+        """Return whether a token may come next: whether the parse of all bytes, its own included, would have it there.
 
         Raises TypeError if `token` is not a Token or three integers, ConfigError if the parse is lazy.
         """
@@ -97,14 +99,12 @@ num_stable=3)
     def push_token(self, token: Token) -> None:
         """Append the bytes of a legal token. Raises ConfigError, and appends nothing, if it is not legal."""
         if not self.is_legal(token) or not self._core.push_token(*as_token(token)):
-            raise ConfigError(
-                f"{token} is not legal after {self.num_bytes} bytes: it is not what the parse of them would be"
-            )
+            raise ConfigError(f"token is {token}; it must be legal after these {self.num_bytes} bytes (see is_legal)")
 
     def legal_kinds(self) -> tuple[int, ...]:
-        """Return the kinds, LITERAL and MATCH, of which some token is legal.
+        """Return the kinds, LITERAL and MATCH, that have a legal token.
 
-        Neither is legal after a dead end: then only the end of the document may follow.
+        Empty at a dead end, where only the end of the text can follow.
         """
         kinds = []
         if self.legal_literals().any():
@@ -114,17 +114,17 @@ num_stable=3)
         return tuple(kinds)
 
     def legal_literals(self) -> npt.NDArray[np.bool_]:
-        """Return, for each byte, whether it may come next as a literal: bool[256]."""
+        """Return whether each byte is legal as the next literal, bool[256]."""
         return self._core.legal_literals()
 
     def legal_distances(self) -> npt.NDArray[np.uint32]:
-        """Return the distances of legal matches, ascending: uint32[n]."""
+        """Return the distances of legal matches in ascending order, uint32[n]."""
         return self._core.legal_distances()
 
     def legal_lengths(self, distance: int) -> tuple[int, int | None] | None:
-        """Return the smallest and the largest legal length of a match; all lengths between are legal, too.
+        """Return the smallest and the largest legal length of a match at a distance; those in between are legal too.
 
-        The largest is None if there is no limit. Returns None if no length is legal at this distance.
+        The largest is None if there is no limit. The result is None if no length is legal.
         """
         if not 0 <= as_integer(distance, "distance", -_MOST, _MOST) < 1 << 32:
             return None
@@ -135,9 +135,9 @@ num_stable=3)
 
 
 class ParserBatch:
-    """Incremental parsers that advance together, a byte each at a time: the streams of a generation.
+    """Incremental parsers that advance in step, for texts that are generated as a batch.
 
-    Less than 1 us per byte and stream. One thread at a time, as `IncrementalParser`.
+    Takes less than 1 us per byte and stream. One thread at a time, as for `IncrementalParser`.
 
     >>> batch = ParserBatch(2)
     >>> batch.append(np.frombuffer(b"ab", np.uint8))
@@ -147,7 +147,7 @@ class ParserBatch:
     """
 
     def __init__(self, num_streams: int, params: Params | None = None) -> None:
-        """Start streams without bytes. Raises ConfigError if `num_streams` is negative."""
+        """Start `num_streams` streams with no bytes. Raises ConfigError if that number is negative."""
         self.params = as_params(params)
         self._core = _core.ParserBatch(self.params.core, as_integer(num_streams, "num_streams", 0, _MOST))
 
@@ -158,14 +158,14 @@ class ParserBatch:
         return f"ParserBatch({len(self)} streams, {self.params})"
 
     def append(self, data: npt.ArrayLike) -> None:
-        """Append a byte, or a row of bytes, to each stream.
+        """Append one byte, or several, to each stream.
 
         Args:
             data: uint8[num_streams], or uint8[num_streams, k], whose row i goes to stream i.
 
         Raises:
-            TypeError: It is not uint8.
-            ConfigError: It has another shape, or a stream would have more than 2**32 - 16 bytes.
+            TypeError: `data` is not uint8.
+            ConfigError: `data` has another shape, or a stream would have more than 2**32 - 16 bytes.
         """
         rows = np.asarray(data)
         if rows.dtype != np.uint8:
@@ -173,18 +173,18 @@ class ParserBatch:
         self._core.append(rows)
 
     def truncate(self, stream: int, num_bytes: int) -> None:
-        """Keep the first `num_bytes` bytes of one stream only, as `IncrementalParser.truncate` does."""
+        """Remove all but the first `num_bytes` bytes of one stream, as `IncrementalParser.truncate` does."""
         self._core.truncate(_stream(stream), as_integer(num_bytes, "num_bytes", 0, _MOST))
 
     def select(self, sources: Iterable[int]) -> None:
-        """Make stream i a fork of the present stream sources[i]; their number may change.
+        """Replace stream i by a fork of the current stream sources[i], for all i; the number of streams may change.
 
         Raises IndexError if a source does not exist.
         """
         self._core.select([_stream(source) for source in sources])
 
     def fork(self, stream: int) -> IncrementalParser:
-        """Return the parser of one stream, to go on by itself. Raises IndexError if there is no such stream."""
+        """Return an independent parser of the bytes of one stream. Raises IndexError if there is no such stream."""
         forked = object.__new__(IncrementalParser)
         forked.params, forked._core = self.params, self._core.fork(_stream(stream))
         return forked

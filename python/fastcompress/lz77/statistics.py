@@ -1,4 +1,4 @@
-"""Statistics of a parse: the numbers that a study of tokenizations compares."""
+"""Statistics of a parse, for the comparison of tokenizations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from fastcompress.lz77.tokens import MATCH, LZTokens, as_tokens
 class Statistics:
     """Counts and histograms of one parse.
 
+    >>> from fastcompress.lz77 import parse
+    >>> result = statistics(parse(b"abcabcabcabc"))
+    >>> result.num_literals, result.num_matches, result.bytes_per_token
+    (3, 1, 3.0)
+
     Attributes:
-        num_bytes: The number of bytes.
+        num_bytes: The number of bytes that the tokens decode to.
         num_tokens: The number of tokens.
         num_literals: The number of literals.
         num_matches: The number of matches.
@@ -51,7 +56,9 @@ class Statistics:
     def effective_context(self, num_tokens: int) -> float:
         """Return the average number of raw bytes that `num_tokens` consecutive tokens span.
 
-        The average is over all places where that many tokens fit; a shorter parse counts as one such place. Raises
+        The average is over all sequences of that many tokens in the parse; a shorter parse counts as one sequence.
+
+        Raises
         ConfigError if `num_tokens` is below 1.
         """
         num_tokens = as_integer(num_tokens, "num_tokens", 1, (1 << 62) - 1)

@@ -1,4 +1,4 @@
-"""Settings, tokens, and parses of whole texts."""
+"""The settings of a parse, its tokens, and parses of complete texts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,11 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LZTokens:
-    """Tokens as columns, which functions check when they read them.
+    """Tokens as columns. Functions that take them check them first.
+
+    >>> tokens = LZTokens.from_tokens([Token.literal(97), Token.match(distance=1, length=4)])
+    >>> tokens.num_bytes, reconstruct(tokens)
+    (5, b'aaaaa')
 
     Attributes:
         kind: uint8[n], LITERAL or MATCH.
@@ -118,19 +122,21 @@ class LZTokens:
         rows = [as_token(token) for token in tokens]
         if any(kind > 255 or kind < 0 or not 0 <= value < 1 << 32 or not 0 <= length < 1 << 32
                for kind, value, length in rows):  # fmt: skip
-            raise DataError("a token's numbers must be at least 0, its kind below 256, the others below 2**32")
+            raise DataError(
+                "tokens has a number that is out of range; kind must be 0 to 255, value and length 0 to 2**32 - 1"
+            )
         table = np.array(rows, np.int64).reshape(len(rows), 3)
         return cls(table[:, 0].astype(np.uint8), table[:, 1].astype(np.uint32), table[:, 2].astype(np.uint32))
 
     of = RenamedAttribute("from_tokens")
 
     def checked(self) -> LZTokens:
-        """Return a private copy whose tokens are each well-formed by itself, of the dtypes above.
+        """Return a copy of the tokens, with the dtypes above, in which each token by itself is well-formed.
 
         Raises:
-            FormatError: For the first token that is not: an unknown kind, a literal that is not a byte or not of
-                length 1, a match of length or distance 0, or a number too large for its column.
-            ColumnError: The columns are not rows of integers, or not equally long.
+            FormatError: A token, of which the first is named, is malformed: of unknown kind, a literal that is not a
+                byte or not of length 1, a match of length or distance 0, or with a number too large for its column.
+            ColumnError: The columns are not one-dimensional integers, or have different lengths.
         """
         return LZTokens(*_core.check_tokens(self.kind, self.value, self.length))
 
@@ -154,7 +160,7 @@ class LZTokens:
 
     @property
     def num_bytes(self) -> int:
-        """The number of bytes that the tokens stand for."""
+        """The number of bytes that the tokens decode to."""
         return int(self.length.sum(dtype=np.uint64))
 
 
@@ -228,7 +234,7 @@ def parse_batch(
 
 
 def reconstruct(tokens: LZTokens, *, max_bytes: int = _core.MAX_TEXT_BYTES) -> bytes:
-    """Return the bytes of tokens from anywhere: reconstruct(parse(data)) == data.
+    """Decode tokens, which need not be trusted, to bytes: reconstruct(parse(data)) == data.
 
     Args:
         tokens: Columns of any integer type.
@@ -237,10 +243,10 @@ def reconstruct(tokens: LZTokens, *, max_bytes: int = _core.MAX_TEXT_BYTES) -> b
     Raises:
         FormatError: For the first token that is malformed (an unknown kind, a distance past the beginning, a length of
             0, a number too large for its column ...) or that ends past `max_bytes`.
-        ColumnError: The columns are not rows of integers, or not equally long.
+        ColumnError: The columns are not one-dimensional integers, or have different lengths.
         DataError: Another thread changed the columns meanwhile.
 
-    Nothing is allocated before all tokens have been checked. O(tokens + bytes); releases the GIL.
+    Memory for the result is allocated only after all tokens have been checked. O(tokens + bytes); releases the GIL.
     """
     as_tokens(tokens)
     limit = as_integer(max_bytes, "max_bytes", 0, (1 << 64) - 1)
@@ -249,7 +255,11 @@ def reconstruct(tokens: LZTokens, *, max_bytes: int = _core.MAX_TEXT_BYTES) -> b
 
 @dataclass(frozen=True, eq=False)
 class LiteralRuns:
-    """Tokens with consecutive literals grouped, for models that read literal patches.
+    """Tokens with consecutive literals grouped into runs, for models that read several literals at once.
+
+    >>> runs = literal_runs(parse(b"abcdabcd"))
+    >>> runs.length.tolist(), runs.literals.tobytes()
+    ([4, 4], b'abcd')
 
     Attributes:
         kind: uint8[n], LITERAL for a run, or MATCH.
@@ -281,7 +291,7 @@ def literal_runs(tokens: LZTokens, max_run: int = 8) -> LiteralRuns:
 
     Args:
         tokens: Well-formed tokens.
-        max_run: The largest number of literals in a group; a longer run is cut from its beginning on.
+        max_run: The largest number of literals in a group; longer runs are cut into groups of this size, and the rest.
 
     Raises:
         ConfigError: `max_run` is below 1.

@@ -58,8 +58,7 @@ class Statistics:
 
         The average is over all sequences of that many tokens in the parse; a shorter parse counts as one sequence.
 
-        Raises
-        ConfigError if `num_tokens` is below 1.
+        Raises ConfigError if `num_tokens` is below 1.
         """
         num_tokens = as_integer(num_tokens, "num_tokens", 1, (1 << 62) - 1)
         if num_tokens >= self.num_tokens:

@@ -6,8 +6,9 @@ A wrong type raises TypeError and a value out of range ConfigError; messages nam
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fastcompress.errors import ConfigError
 MAX_THREADS = (1 << 16) - 1
 _TEXT_TYPES = (str, bytes, bytearray, memoryview)
 _MAX_SHOWN = 60
+_Value = TypeVar("_Value")
 
 
 def shown(value: object) -> str:
@@ -50,6 +52,43 @@ def as_integer(value: SupportsIndex, name: str, least: int, most: int, *, or_non
     return number
 
 
+def as_instance(value: _Value, kind: type[_Value], name: str) -> _Value:
+    """Return an argument of a class. Raises TypeError if it is not of that class.
+
+    Args:
+        value: The argument.
+        kind: The class.
+        name: The argument's name, for errors.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {shown(value)}; it must be a {kind.__name__}")
+    return value
+
+
+def as_file_bytes(blob: Any, name: str) -> bytes:
+    """Return the contents of a file as bytes. Raises TypeError for anything that is not bytes-like."""
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise TypeError(f"{name} is {shown(blob)}; it must be bytes")
+    return bytes(blob)
+
+
+def as_path(path: str | os.PathLike[str], name: str) -> str:
+    """Return a path as a str. Raises TypeError for anything that is not a path."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} is {shown(path)}; it must be a path (str or os.PathLike)")
+    return os.fsdecode(path)
+
+
+def refuse_copy(self: object) -> NoReturn:
+    """Raise TypeError: the `__reduce__` of objects with a state that cannot be copied or pickled.
+
+    Without it, `copy.copy` would make a second object that shares the native state of the first.
+    """
+    raise TypeError(
+        f"{type(self).__name__} objects cannot be copied or pickled; make another one with the same arguments"
+    )
+
+
 def as_num_threads(num_threads: SupportsIndex | None) -> int:
     """Return a number of threads as the core takes it, 0 for one per core. Raises as `as_integer` does."""
     if num_threads is None:
@@ -60,8 +99,8 @@ def as_num_threads(num_threads: SupportsIndex | None) -> int:
 def as_texts(texts: Iterable[Any], name: str) -> Sequence[Any]:
     """Return the texts of any iterable, which is read once.
 
-    Raises TypeError if it is not iterable, or is a single text, whose items would be characters.
+    Raises TypeError if it is not iterable, or is a single text or a mapping, whose items would be characters or keys.
     """
-    if isinstance(texts, _TEXT_TYPES) or not isinstance(texts, Iterable):
+    if isinstance(texts, (*_TEXT_TYPES, Mapping)) or not isinstance(texts, Iterable):
         raise TypeError(f"{name} is {shown(texts)}; it must be an iterable of str or bytes")
     return texts if isinstance(texts, list | tuple) else list(texts)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from fastcompress._arguments import as_integer, as_num_threads, shown
+from fastcompress._arguments import as_integer, as_num_threads, refuse_copy, shown
 from fastcompress._core import archive as _core
 from fastcompress._deprecated import renamed_names
 from fastcompress.errors import BusyError, ConfigError, FormatError
@@ -121,6 +121,8 @@ class Compressor:
         self._settings = f"method={method!r}, level={level}, block_bytes={block_bytes}, content_bytes={content_bytes}"
         self._is_finished = False
 
+    __reduce__ = refuse_copy
+
     def __repr__(self) -> str:
         return f"Compressor({self._settings}, {'finished' if self._is_finished else 'open'})"
 
@@ -176,6 +178,8 @@ class Decompressor:
         self._reader = _core.Reader(_bound(max_output), as_num_threads(num_threads))
         self._max_output = max_output
         self._error: Exception | None = None
+
+    __reduce__ = refuse_copy
 
     def __repr__(self) -> str:
         state = "open" if self._error is None else "stopped by an error"

@@ -76,6 +76,8 @@ def split_ends(text: str | bytes, pattern: str = "cl100k") -> npt.NDArray[np.uin
 
     O(len(text)); releases the GIL.
     """
+    if not isinstance(pattern, str):
+        raise TypeError(f"pattern is of type {type(pattern).__name__}; it must be the name of a pattern")
     return _core.split_ends(text, pattern)
 
 

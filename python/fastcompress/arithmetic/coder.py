@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer, shown
+from fastcompress._arguments import as_file_bytes, as_integer, refuse_copy, shown
 from fastcompress._core import arithmetic as _core
 from fastcompress._deprecated import RenamedAttribute
+from fastcompress.arithmetic.quantize import as_precision
 from fastcompress.errors import BusyError, DataError
 
 Model = Callable[[npt.NDArray[np.uint32]], npt.NDArray[np.uint32]]
@@ -135,10 +136,11 @@ class Decoder:
             self.decode_symbol = self._core.decode_symbol  # type: ignore[method-assign]
             self.decode_symbol_weights = self._core.decode_symbol_weights  # type: ignore[method-assign]
         else:
-            try:
-                self._pieces = iter(code)
-            except TypeError:
-                raise TypeError(f"code is {shown(code)}; it must be bytes or an iterable of bytes") from None
+            if isinstance(code, str) or not isinstance(code, Iterable):
+                raise TypeError(f"code is {shown(code)}; it must be bytes or an iterable of bytes")
+            self._pieces = iter(code)
+
+    __reduce__ = refuse_copy
 
     def __repr__(self) -> str:
         return f"Decoder(num_bytes_read={self.num_bytes_read})"
@@ -205,8 +207,7 @@ class Decoder:
         if rows.ndim != 2:
             raise TypeError(f"weights has {rows.ndim} dimension(s); it must have two, one row per symbol")
         wanted = np.dtype(dtype)
-        if precision is not None:
-            precision = as_integer(precision, "precision", 1, _core.MAX_PRECISION, or_none="the default")
+        precision = as_precision(precision)
         steps = self._steps(len(rows))
         return _joined([self._core.decode_weights_array(rows[b:e], precision, wanted) for b, e in steps], wanted)
 
@@ -240,7 +241,7 @@ class Decoder:
     def _append_piece(self) -> None:
         assert self._pieces is not None
         piece = next(self._pieces, None)
-        self._core.append(b"" if piece is None else bytes(memoryview(piece)), piece is None)
+        self._core.append(b"" if piece is None else as_file_bytes(piece, "a piece of code"), piece is None)
         if piece is None:
             self._pieces = None
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer, as_num_threads, as_texts
+from fastcompress._arguments import as_integer, as_num_threads, as_path, as_texts, refuse_copy, shown
 from fastcompress._core import models as _core
 from fastcompress._deprecated import RenamedAttribute, renamed_argument
 from fastcompress._files import write_atomically
@@ -36,7 +36,8 @@ class ContextMixer:
     changes, and predicts each document from the bytes of that document alone.
 
     `encode`, `decode` and `distribution` do not change the mixer: an adaptive one codes with a copy, which goes on
-    learning. They may run in several threads at once, but raise BusyError while `update` or `reset` runs.
+    learning. They may run in several threads at once, but raise BusyError while `update` or `reset` runs. A copy or a
+    pickle has what was learned, but starts with an empty context.
 
     >>> mixer = ContextMixer.train([b"to be or not to be"] * 20, log2_table_bytes=16).freeze()
     >>> len(mixer.encode(b"not to be")), mixer.decode(mixer.encode(b"not to be"), 9)
@@ -108,6 +109,8 @@ class ContextMixer:
         mixer = cls(
             log2_table_bytes=log2_table_bytes, log2_match_entries=log2_match_entries, reset_interval=reset_interval
         )
+        if isinstance(source, str) or not isinstance(source, Iterable):
+            raise TypeError(f"source is {shown(source)}; it must be bytes, or an iterable of them")
         documents = [source] if isinstance(source, bytes | bytearray | memoryview) else source
         for document in documents:
             mixer.reset()
@@ -218,18 +221,24 @@ class ContextMixer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mixer's file, all or nothing. Raises OutputError if it cannot be written."""
-        write_atomically(path, self.to_bytes())
+        write_atomically(as_path(path, "path"), self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ContextMixer:
         """Read a file written by `save`.
 
-        Raises MissingFileError if it does not exist, FormatError if it is not a mixer's file.
+        Raises MissingFileError if it does not exist, DataError if it cannot be read, FormatError if it is not a mixer's
+        file.
         """
+        path = as_path(path, "path")
         try:
             blob = Path(path).read_bytes()
         except FileNotFoundError as error:
             raise MissingFileError(f"{path}: no such file; name one that ContextMixer.save wrote") from error
+        except OSError as error:
+            raise DataError(
+                f"{path}: cannot be read ({error.strerror}); name a file that ContextMixer.save wrote"
+            ) from error
         try:
             return cls.from_bytes(blob)
         except FormatError as error:
@@ -319,6 +328,8 @@ class AdaptiveFrequencies:
             ConfigError: `num_symbols` is out of range.
         """
         return self._core.decode(_checked(blob), as_integer(num_symbols, "num_symbols", 0, 2**60 - 1))
+
+    __reduce__ = refuse_copy
 
     def __repr__(self) -> str:
         return f"AdaptiveFrequencies(num_symbols={self.num_symbols}, precision={self.precision})"

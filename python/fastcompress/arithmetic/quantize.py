@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_integer
 from fastcompress._core import arithmetic as _core
 from fastcompress.arithmetic.logits import LARGE_LOGITS, LOG_UNIT, fixed_logits
 from fastcompress.errors import DataError
@@ -30,7 +31,14 @@ def default_precision(num_symbols: int) -> int:
     (With more than 2**16 symbols it has less, since the precision is at most 24.) Raises ConfigError if `num_symbols`
     is not 1 to MAX_SYMBOLS.
     """
-    return _core.default_precision(num_symbols)
+    return _core.default_precision(as_integer(num_symbols, "num_symbols", 1, MAX_SYMBOLS))
+
+
+def as_precision(precision: SupportsIndex | None) -> int | None:
+    """Return a precision argument, None for the default. Raises TypeError or ConfigError as `as_integer` does."""
+    if precision is None:
+        return None
+    return as_integer(precision, "precision", 1, MAX_PRECISION, or_none="the default")
 
 
 @overload
@@ -63,6 +71,7 @@ def quantize(weights: Any, precision: int | None = None) -> Any:
     >>> quantize([2, 1, 1], precision=4).tolist()
     [0, 7, 11, 16]
     """
+    precision = as_precision(precision)
     if (torch := sys.modules.get("torch")) is not None and isinstance(weights, torch.Tensor):
         from fastcompress.arithmetic.torch_quantize import quantize_tensor
 
@@ -88,6 +97,7 @@ def quantize_logits(logits: Any, precision: int | None = None) -> Any:
         DataError: A row contains NaN or +inf, or only -inf, or an integer does not fit in 32 bits.
         TypeError: The logits are neither integers nor floats.
     """
+    precision = as_precision(precision)
     if (torch := sys.modules.get("torch")) is not None and isinstance(logits, torch.Tensor):
         from fastcompress.arithmetic.torch_quantize import quantize_logits_tensor
 

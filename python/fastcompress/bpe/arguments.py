@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, SupportsIndex, TypeAlias
 
@@ -38,6 +37,8 @@ def as_text_list(texts: Iterable[Text], name: str, one_text: str) -> Sequence[Te
     """
     if isinstance(texts, list | tuple):
         return texts
+    if isinstance(texts, Mapping):
+        raise TypeError(f"{name} is of type {type(texts).__name__}; it must be an iterable of str or bytes")
     if isinstance(texts, TEXT_TYPES):
         raise TypeError(f"{name} is one text ({type(texts).__name__}); give a list of texts, or call {one_text}")
     try:
@@ -144,20 +145,6 @@ def as_dropout(dropout: float) -> float:
     if not 0 <= float(dropout) <= 1:
         raise ConfigError(f"dropout is {dropout}; it must be 0 to 1")
     return float(dropout)
-
-
-def as_path(path: str | os.PathLike[str], name: str) -> str:
-    """Return a path as a str. Raises TypeError for anything that is not a path."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name} is {shown(path)}; it must be a path (str or os.PathLike)")
-    return os.fsdecode(path)
-
-
-def as_bytes(blob: bytes | bytearray | memoryview, name: str) -> bytes:
-    """Return serialized contents as bytes. Raises TypeError for anything that is not bytes-like."""
-    if not isinstance(blob, bytes | bytearray | memoryview):
-        raise TypeError(f"{name} is {shown(blob)}; it must be bytes")
-    return bytes(blob)
 
 
 def as_id_array(tokens: Tokens, name: str = "tokens") -> npt.NDArray[np.uint32] | Sequence[SupportsIndex]:

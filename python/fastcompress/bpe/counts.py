@@ -8,10 +8,10 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fastcompress._arguments import as_integer
+from fastcompress._arguments import as_file_bytes, as_integer
 from fastcompress._core import bpe as _core
 from fastcompress._files import open_atomically
-from fastcompress.bpe.arguments import as_bytes, as_pattern, as_special_texts, as_thread_limit
+from fastcompress.bpe.arguments import as_pattern, as_special_texts, as_thread_limit
 from fastcompress.bpe.training_texts import Source, batches, texts_of
 from fastcompress.errors import FormatError, MismatchError
 from fastcompress.pretokenizer import utf8
@@ -207,7 +207,7 @@ class PretokenCounts:
     @classmethod
     def from_bytes(cls, blob: bytes) -> PretokenCounts:
         """Parse what `to_bytes` returned. Raises FormatError for anything else."""
-        blob = as_bytes(blob, "blob")
+        blob = as_file_bytes(blob, "blob")
         counts = cls(_core.counts_pattern_of_bytes(blob))
         counts._core.add_bytes(blob)
         return counts

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from fastcompress._arguments import shown
+from fastcompress._arguments import as_path, shown
 from fastcompress._core import bpe as _core
-from fastcompress.bpe.arguments import as_path, as_pattern, as_special_ids
+from fastcompress.bpe.arguments import as_pattern, as_special_ids
 from fastcompress.bpe.custom_pattern import resolve_pattern
 from fastcompress.errors import ConfigError
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -61,6 +62,16 @@ class StreamDecoder:
         finally:
             self._utf8.reset()
 
+    def __reduce__(self) -> tuple[Callable[..., StreamDecoder], tuple[object, ...]]:
+        """Copy and pickle the stream with the bytes held back, so that both go on independently."""
+        return _resumed, (self._tokenizer, self._errors, self._utf8.getstate())
+
     def __repr__(self) -> str:
         held, _ = self._utf8.getstate()
         return f"<StreamDecoder errors={self._errors!r} held={held!r}>"
+
+
+def _resumed(tokenizer: TokenDecoder, errors: str, state: tuple[bytes, int]) -> StreamDecoder:
+    stream = StreamDecoder(tokenizer, errors)
+    stream._utf8.setstate(state)
+    return stream

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -100,6 +100,8 @@ def cutter_of(special_tokens: Sequence[str]) -> Cutter | None:
 def _items(source: Source) -> Iterator[object]:
     if isinstance(source, (*TEXT_TYPES, os.PathLike)):
         source = [source]
+    if isinstance(source, Mapping):  # whose items would be its keys
+        raise TypeError(f"source is of type {type(source).__name__}; give its values, if these are the texts")
     try:
         items = iter(source)
     except TypeError:

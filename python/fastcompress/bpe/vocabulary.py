@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import shown
+from fastcompress._arguments import as_file_bytes, as_path, shown
 from fastcompress._core import bpe as _core
 from fastcompress._files import write_atomically
-from fastcompress.bpe.arguments import TEXT_TYPES, as_bytes
+from fastcompress.bpe.arguments import TEXT_TYPES
 from fastcompress.bpe.counts import PretokenCounts
 from fastcompress.bpe.custom_pattern import CustomPattern
 from fastcompress.bpe.huggingface import check_metadata, document_of, vocabulary_of
@@ -197,7 +197,7 @@ class Vocabulary:
         ConfigError for a vocabulary that ranks cannot express, naming a token and the reason: every merge must make a
         token of its own, in the order of ids, from tokens made earlier, and each token's bytes must encode to it.
         """
-        write_atomically(path, self._core.to_rank_file())
+        write_atomically(as_path(path, "path"), self._core.to_rank_file())
 
     @classmethod
     def from_huggingface(cls, source: str | os.PathLike[str] | bytes | Mapping[str, Any]) -> Self:
@@ -211,6 +211,10 @@ class Vocabulary:
 
         Raises FormatError for a malformed file and, by name, for what is not supported. Source: `tokenizers` 0.23.
         """
+        if isinstance(source, bytearray | memoryview):
+            source = bytes(source)
+        if not isinstance(source, bytes | Mapping):
+            source = as_path(source, "source")
         return cls(vocabulary_of(read_tokenizer_json(source)))
 
     def to_huggingface(self, path: str | os.PathLike[str]) -> None:
@@ -220,11 +224,13 @@ class Vocabulary:
         vocabulary that the file cannot express: where two tokens have the same bytes, or a special token has the text
         of another token.
         """
+        path = as_path(path, "path")
         write_atomically(path, json.dumps(document_of(self._core), ensure_ascii=False, indent=1).encode("utf-8"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file written by `save`. Raises FormatError for a foreign, truncated or damaged one."""
+        path = as_path(path, "path")
         try:
             return cls.from_bytes(Path(path).read_bytes())
         except FormatError as error:
@@ -235,12 +241,12 @@ class Vocabulary:
 
         Raises OutputError if the file cannot be written.
         """
-        write_atomically(path, self.to_bytes())
+        write_atomically(as_path(path, "path"), self.to_bytes())
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Self:
         """Parse what `to_bytes` returned (format: cpp/fastcompress/bpe/FORMAT.md). Raises FormatError otherwise."""
-        core = _core.Tokenizer.parse(as_bytes(blob, "blob"))
+        core = _core.Tokenizer.parse(as_file_bytes(blob, "blob"))
         if core.metadata:
             check_metadata(core.metadata)
         return cls(core)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_instance, as_integer
 from fastcompress._core import windows as _core
 from fastcompress.arithmetic import ContextMixer
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
@@ -50,6 +51,11 @@ class WindowsCodec(CodecBase):
         Raises:
             ConfigError: A setting is out of range, or the mixer is not frozen.
         """
+        as_instance(mixer, ContextMixer, "mixer")
+        window_bits, token_bits = (
+            as_integer(window_bits, "window_bits", 24, 128),
+            as_integer(token_bits, "token_bits", 8, 16),
+        )
         if token_bits not in (8, 16) or window_bits % token_bits != 0:
             raise ConfigError(
                 f"token_bits is {token_bits} and window_bits is {window_bits}; token_bits must be 8 or 16, and a "
@@ -104,7 +110,8 @@ class ArithmeticCodec(CodecBase):
         Raises:
             ConfigError: `token_bits` is neither, or the mixer is not frozen.
         """
-        if token_bits not in (8, 16):
+        as_instance(mixer, ContextMixer, "mixer")
+        if as_integer(token_bits, "token_bits", 8, 16) not in (8, 16):
             raise ConfigError(f"token_bits is {token_bits}; it must be 8 or 16")
         if not mixer.is_frozen:
             raise ConfigError("mixer still learns; it must be frozen: pass mixer.freeze()")

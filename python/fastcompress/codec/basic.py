@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_instance, shown
 from fastcompress.bpe import BPE
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
 from fastcompress.codec.protocol import CodecBase, Text, as_bytes, validate_ids
@@ -65,7 +66,11 @@ class CharCodec(CodecBase):
         Raises:
             ConfigError: The alphabet is empty, or is not made of such characters.
         """
-        for character in characters:
+        for character in characters if isinstance(characters, Iterable) else [characters]:
+            if not isinstance(character, str):
+                raise TypeError(
+                    f"characters has {shown(character)}; it must be a str, or a sequence of single characters"
+                )
             if len(character) != 1 or 0xD800 <= ord(character) <= 0xDFFF:
                 raise ConfigError(f"{character!r} is not one character; an alphabet is made of single ones")
         points = np.array(sorted(map(ord, characters)), np.uint32)
@@ -94,8 +99,10 @@ class CharCodec(CodecBase):
 
         Raises DataError if a document is not UTF-8, or if there is no character at all.
         """
-        if isinstance(documents, (str, bytes, bytearray)):
+        if isinstance(documents, str | bytes | bytearray | memoryview):
             documents = [documents]
+        if not isinstance(documents, Iterable):
+            raise TypeError(f"documents is {shown(documents)}; it must be an iterable of str or bytes")
         alphabet: set[str] = set()
         for document in documents:
             alphabet.update(_decode_utf8(as_bytes(document)))
@@ -144,7 +151,8 @@ class BPECodec(CodecBase):
     unstable_tail: int | None = None
 
     def __init__(self, tokenizer: BPE) -> None:
-        self.tokenizer = tokenizer
+        """Make a codec of a vocabulary. Raises TypeError if `tokenizer` is not a BPE."""
+        self.tokenizer = as_instance(tokenizer, BPE, "tokenizer")
         self.lossless: bool = tokenizer.lossless
         self.vocab_size: int = tokenizer.vocab_size
         self.name = f"bpe-{self.vocab_size}"

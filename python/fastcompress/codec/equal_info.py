@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_instance
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
 from fastcompress.codec.protocol import CodecBase, Text, as_bytes, validate_ids
 from fastcompress.equal_info import Codebook
@@ -46,7 +47,7 @@ class EqualInfoCodec(CodecBase):
         Raises:
             ConfigError: `token_bits` is anything else.
         """
-        self.codebook = codebook
+        self.codebook = as_instance(codebook, Codebook, "codebook")
         self.token_bits = codebook.bits if token_bits is None else token_bits
         self._has_halves = self.token_bits == _HALF_BITS and codebook.bits == 2 * _HALF_BITS
         if self.token_bits != codebook.bits and not self._has_halves:
@@ -144,6 +145,7 @@ class PaperEqualInfoCodec(CodecBase):
         Raises:
             ConfigError: The windows are not such windows, or `token_bits` does not fit them.
         """
+        as_instance(windows, PaperWindows, "windows")
         if windows.num_symbols != 256:
             raise ConfigError(f"the windows have {windows.num_symbols} symbols; a codec needs all 256 bytes")
         if windows.bits > 16 or token_bits not in (windows.bits, _HALF_BITS) or windows.bits % token_bits != 0:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_integer
 from fastcompress.codec.files import CodecKind, register_codec
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import DataError
 
 _RAW = -15  # no header and no checksum, which would carry no information
 
@@ -38,9 +39,7 @@ class GzipCodec(CodecBase):
 
     def __init__(self, level: int = 9) -> None:
         """Make a codec of zlib's compression `level`, 1 to 9. Raises ConfigError if it is out of range."""
-        if not 1 <= level <= 9:
-            raise ConfigError(f"level is {level}; it must be 1 to 9")
-        self.level = level
+        self.level = level = as_integer(level, "level", 1, 9)
         self.name = f"gzip-{level}"
         self.fingerprint = hashlib.sha256(
             f"fastcompress gzip codec, version 1\nlevel {level}, zlib {zlib.ZLIB_RUNTIME_VERSION}".encode()

@@ -8,11 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._arguments import as_integer
 from fastcompress._core import lz77 as _core
 from fastcompress.codec.files import CodecKind, register_codec
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.lz77 import LITERAL, LZTokens, Params, parse, reconstruct
+from fastcompress.lz77.tokens import as_params
 
 _NUM_BYTES = 256
 
@@ -45,7 +47,7 @@ class LZ77Codec(CodecBase):
             ConfigError: The alphabet is neither; or it is "fields", and `params` has no limit for window or max_length,
                 or limits so large that ids would not fit 32 bits.
         """
-        self.params = params = params or Params()
+        self.params = params = as_params(params)
         self.alphabet = alphabet
         longest_tail = max(1 if params.parse == "greedy" else 2, params.min_length - 1)
         if alphabet == "fields":
@@ -149,9 +151,9 @@ class LZPCodec(CodecBase):
         Raises:
             ConfigError: A setting is out of range.
         """
-        for name, value in (("order", order), ("min_length", min_length), ("max_length", max_length)):
-            if not 0 <= value < 1 << 32:
-                raise ConfigError(f"{name} is {value}; it must be a positive number")
+        order = as_integer(order, "order", 1, 64)
+        min_length = as_integer(min_length, "min_length", 1, (1 << 32) - 1)
+        max_length = as_integer(max_length, "max_length", 1, (1 << 32) - 1)
         self.order, self.min_length, self.max_length = order, min_length, max_length
         self._core = _core.LzpParams(order, min_length, max_length)
         self.vocab_size = self._core.num_ids

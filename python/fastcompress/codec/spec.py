@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fastcompress._arguments import as_path
 from fastcompress.bpe import BPE
 from fastcompress.codec.basic import BPECodec, ByteCodec
 from fastcompress.codec.equal_info import EqualInfoCodec
@@ -30,7 +32,9 @@ CODEC_FILES = "a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken),
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\s")
 
 
-def codec_from_spec(spec: str, *, default_pattern: str | None = None, other_names: Sequence[str] = ()) -> Codec:
+def codec_from_spec(
+    spec: str | os.PathLike[str], *, default_pattern: str | None = None, other_names: Sequence[str] = ()
+) -> Codec:
     """Return the codec that a user names.
 
     Args:
@@ -47,6 +51,9 @@ def codec_from_spec(spec: str, *, default_pattern: str | None = None, other_name
         FormatError: The file is none of these, or damaged.
         ConfigError: A rank file's pattern is not known.
     """
+    spec = as_path(spec, "spec")
+    if not spec:
+        raise DataError(f"spec is empty; name {', '.join([*CODECS_BY_NAME, *other_names])}, or {CODEC_FILES}")
     if spec in CODECS_BY_NAME:
         return CODECS_BY_NAME[spec]()
     if spec in PUBLISHED_ENCODINGS:

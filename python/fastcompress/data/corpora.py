@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from fastcompress._arguments import as_instance, as_integer, as_path
 from fastcompress.data import sources
 from fastcompress.data.sources import Document
 from fastcompress.errors import ConfigError, DataError
@@ -132,9 +133,11 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
 
     The contents of python-docs and python-source depend on the release of Python; the fingerprint shows it.
     """
-    if max_bytes is not None and max_bytes < 1:
-        raise ConfigError(f"max_bytes is {max_bytes}; it must be at least 1")
-    spec = os.fspath(spec)
+    if max_bytes is not None:
+        max_bytes = as_integer(max_bytes, "max_bytes", 1, (1 << 62) - 1, or_none="no limit")
+    spec = as_path(spec, "spec")
+    if not spec:  # which would be the current folder
+        raise DataError(f"spec is empty; name a file or folder, or {', '.join(NAMED_CORPORA)}")
     if spec in NAMED_CORPORA:
         return split_documents(spec, take_bytes(NAMED_CORPORA[spec](), max_bytes))
     path = Path(spec)
@@ -185,6 +188,7 @@ def _make_corpus(name: str, declared: Iterable[tuple[str | None, Document]]) -> 
     kept: dict[bytes, tuple[str | None, Document]] = {}
     num_empty = num_repeats = 0
     for split, document in declared:
+        as_instance(document, Document, "document")
         digest = document.whole_sha256 or hashlib.sha256(document.data).digest()
         if not document.data:
             num_empty += 1

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from fastcompress._arguments import as_num_threads, shown
 from fastcompress.bpe.training_texts import batches
-from fastcompress.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,9 +35,10 @@ def encode_documents(
     Raises ConfigError if `num_threads` is less than 1. An error of the codec is raised after all documents of the
     batches before it.
     """
-    num_threads = min(8, os.cpu_count() or 1) if num_threads is None else num_threads
-    if num_threads < 1:
-        raise ConfigError(f"num_threads is {num_threads}; it must be at least 1")
+    num_threads = as_num_threads(num_threads) or min(8, os.cpu_count() or 1)
+    if isinstance(documents, str | bytes | bytearray | memoryview) or not isinstance(documents, Iterable):
+        raise TypeError(f"documents is {shown(documents)}; it must be an iterable of bytes")
+    documents = map(_checked, documents)
     if num_threads == 1:
         for document in documents:
             yield document, codec.encode(document)
@@ -60,3 +61,10 @@ def encode_documents(
         finally:
             for _, future in pending:
                 future.cancel()
+
+
+def _checked(document: bytes) -> bytes:
+    """Return a document. Raises TypeError for a str, whose length is not its number of bytes, and for other types."""
+    if not isinstance(document, bytes):
+        raise TypeError(f"a document is {shown(document)}; it must be bytes")
+    return document

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from fastcompress._arguments import as_integer
 from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
 from fastcompress.data.encode import encode_documents
@@ -129,7 +130,7 @@ def _check_split(directory: Path, split: str, codec: Codec, overwrite: bool) -> 
 
 
 def _check_folder(directory: Path, split: str, overwrite: bool) -> None:
-    if not split.isidentifier():
+    if not isinstance(split, str) or not split.isidentifier():
         raise ConfigError(f"split is {split!r}; it must consist of letters, digits and underscores, such as 'train'")
     folder = directory / split
     if folder.exists() and not overwrite:
@@ -152,8 +153,7 @@ def _write(
     `check` raises an error if the splits must not be written. It is called before the work starts, and again while the
     directory is locked.
     """
-    if shard_tokens < 1:
-        raise ConfigError(f"shard_tokens is {shard_tokens}; it must be at least 1")
+    shard_tokens = as_integer(shard_tokens, "shard_tokens", 1, (1 << 62) - 1)
     check()
     try:
         directory.mkdir(parents=True, exist_ok=True)

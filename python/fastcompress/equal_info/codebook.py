@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress import pretokenizer
-from fastcompress._arguments import as_integer, as_num_threads, as_texts, shown
+from fastcompress._arguments import as_file_bytes, as_integer, as_num_threads, as_path, as_texts, shown
 from fastcompress._core import equal_info as _core
 from fastcompress._deprecated import RenamedAttribute, renamed_argument
 from fastcompress._files import write_atomically
@@ -112,21 +112,28 @@ class Codebook:
         Raises ConfigError if their number is not 2**bits - 1, one occurs twice, or a prefix or single byte is missing.
         """
         _check_bits(bits)
-        return cls(_core.from_strings(bits, _core_pattern(pattern), list(strings)))
+        if isinstance(strings, str) or not isinstance(strings, Iterable):
+            raise TypeError(f"strings is {shown(strings)}; it must be an iterable of bytes")
+        listed = list(strings)
+        for position, string in enumerate(listed):
+            if not isinstance(string, bytes):
+                raise TypeError(f"strings[{position}] is {shown(string)}; it must be bytes")
+        return cls(_core.from_strings(bits, _core_pattern(pattern), listed))
 
     @classmethod
     def from_bytes(cls, file: bytes) -> Codebook:
         """Parse what `to_bytes` returned. Raises FormatError for anything else."""
-        return cls(_core.parse(bytes(file)))
+        return cls(_core.parse(as_file_bytes(file, "file")))
 
     @staticmethod
     def is_file(blob: bytes) -> bool:
         """Return whether `blob` starts with the magic bytes of a codebook file."""
-        return blob.startswith(_core.MAGIC)
+        return as_file_bytes(blob, "blob").startswith(_core.MAGIC)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Codebook:
         """Read a file written by `save`. Raises DataError if it cannot be read, FormatError if it is not a codebook."""
+        path = as_path(path, "path")
         try:
             return cls.from_bytes(Path(path).read_bytes())
         except OSError as error:
@@ -136,7 +143,7 @@ class Codebook:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codebook to a file, all or nothing. Raises OutputError if it cannot be written."""
-        write_atomically(path, self.to_bytes())
+        write_atomically(as_path(path, "path"), self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return the file contents; equal codebooks give equal bytes."""

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer
+from fastcompress._arguments import as_file_bytes, as_integer, as_texts, shown
 from fastcompress.errors import DataError
 
 
@@ -100,7 +100,13 @@ def byte_costs(model: NextByteModel, contexts: list[bytes]) -> npt.NDArray[np.in
 
     Raises DataError if the model did not return valid weights.
     """
-    weights = np.asarray(model(contexts), np.float64)
+    if not callable(model):
+        raise TypeError(f"the model is {shown(model)}; it must be a function from contexts to weights")
+    answer = model(contexts)
+    try:
+        weights = np.asarray(answer, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the model returned {shown(answer)}; it must return weights: {error}") from error
     if weights.shape != (len(contexts), 256):
         raise DataError(
             f"the model returned weights of shape {weights.shape}; for {len(contexts)} contexts it must be "
@@ -161,7 +167,7 @@ class CountModel:
         """
         self.order = order = as_integer(order, "order", 0, _MAX_ORDER)
         self._counts: dict[bytes, npt.NDArray[np.int64]] = {}
-        codes = np.frombuffer(data, np.uint8)
+        codes = np.frombuffer(as_file_bytes(data, "data"), np.uint8)
         for size in range(order + 1):
             if len(codes) <= size:
                 break
@@ -177,7 +183,9 @@ class CountModel:
     def __call__(self, contexts: Sequence[bytes]) -> npt.NDArray[np.int64]:
         """Return the weights after each context, of which only the last `order` bytes matter: int64[n, 256]."""
         rows = np.ones((len(contexts), 256), np.int64)
-        for i, context in enumerate(contexts):
+        for i, context in enumerate(as_texts(contexts, "contexts")):
+            if not isinstance(context, bytes):
+                raise TypeError(f"contexts[{i}] is {shown(context)}; it must be bytes")
             for size in range(min(self.order, len(context)) + 1):
                 counts = self._counts.get(context[len(context) - size :])
                 if counts is not None:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer
+from fastcompress._arguments import as_integer, refuse_copy, shown
 from fastcompress._core import lz77 as _core
 from fastcompress.errors import ConfigError
 from fastcompress.lz77.tokens import LITERAL, MATCH, LZTokens, Params, Token, as_params, as_token
 
 _MOST = (1 << 64) - 1
+_MOST_STREAMS = (1 << 24) - 1
 
 
 class IncrementalParser:
@@ -63,6 +64,13 @@ num_stable=3)
         forked = object.__new__(IncrementalParser)
         forked.params, forked._core = self.params, self._core.fork()
         return forked
+
+    __copy__ = fork
+
+    def __deepcopy__(self, memo: object) -> IncrementalParser:
+        return self.fork()
+
+    __reduce__ = refuse_copy
 
     def tokens(self) -> LZTokens:
         """Return all tokens, of which only those after the first `num_stable` can still change. O(tokens)."""
@@ -147,15 +155,17 @@ class ParserBatch:
     """
 
     def __init__(self, num_streams: int, params: Params | None = None) -> None:
-        """Start `num_streams` streams with no bytes. Raises ConfigError if that number is negative."""
+        """Start `num_streams` streams with no bytes. Raises ConfigError if that number is out of range."""
         self.params = as_params(params)
-        self._core = _core.ParserBatch(self.params.core, as_integer(num_streams, "num_streams", 0, _MOST))
+        self._core = _core.ParserBatch(self.params.core, as_integer(num_streams, "num_streams", 0, _MOST_STREAMS))
 
     def __len__(self) -> int:
         return len(self._core)
 
     def __repr__(self) -> str:
         return f"ParserBatch({len(self)} streams, {self.params})"
+
+    __reduce__ = refuse_copy
 
     def append(self, data: npt.ArrayLike) -> None:
         """Append one byte, or several, to each stream.
@@ -181,6 +191,8 @@ class ParserBatch:
 
         Raises IndexError if a source does not exist.
         """
+        if not isinstance(sources, Iterable):
+            raise TypeError(f"sources is {shown(sources)}; it must be an iterable of the numbers of streams")
         self._core.select([_stream(source) for source in sources])
 
     def fork(self, stream: int) -> IncrementalParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ class Params:
 
     Raises:
         ConfigError: A setting is out of range.
+        TypeError: A setting is not an integer.
     """
 
     window: int | None = 65536
@@ -53,10 +54,10 @@ class Params:
             value = getattr(self, name)
             if value is None and name != "min_length":
                 numbers[name] = _core.UNLIMITED
-            elif isinstance(value, int) and 0 <= value < _core.UNLIMITED:
-                numbers[name] = int(value)
-            else:
-                raise ConfigError(f"{name} is {value!r}; it must be a positive integer below 2**32 - 1")
+                continue
+            or_none = "" if name == "min_length" else "no limit"
+            numbers[name] = as_integer(value, name, 1, _core.UNLIMITED - 1, or_none=or_none)
+            object.__setattr__(self, name, numbers[name])
         core = _core.Params(
             numbers["window"], numbers["min_length"], numbers["max_length"], numbers["depth"], self.parse == "lazy"
         )
@@ -144,9 +145,16 @@ class LZTokens:
         return len(self.kind)
 
     def __iter__(self) -> Iterator[Token]:
-        return map(Token, self.kind.tolist(), self.value.tolist(), self.length.tolist())
+        columns = (np.asarray(column).tolist() for column in (self.kind, self.value, self.length))
+        return map(Token, *columns)
 
-    def __getitem__(self, part: slice) -> LZTokens:
+    @overload
+    def __getitem__(self, part: SupportsIndex) -> Token: ...
+    @overload
+    def __getitem__(self, part: slice) -> LZTokens: ...
+    def __getitem__(self, part: SupportsIndex | slice) -> Token | LZTokens:
+        if hasattr(part, "__index__"):
+            return Token(int(self.kind[part]), int(self.value[part]), int(self.length[part]))
         return LZTokens(self.kind[part], self.value[part], self.length[part])
 
     def __eq__(self, other: object) -> bool:
@@ -161,7 +169,7 @@ class LZTokens:
     @property
     def num_bytes(self) -> int:
         """The number of bytes that the tokens decode to."""
-        return int(self.length.sum(dtype=np.uint64))
+        return int(np.sum(self.length, dtype=np.uint64))
 
 
 def as_token(token: object, name: str = "token") -> Token:

@@ -135,7 +135,7 @@ def test_a_pattern_of_a_name_runs_as_the_scanner_does() -> None:
         ("[a", "without the closing bracket"),
         ("a\\", "backslash"),
         ("a)", "regular expression"),
-        ("[[:nothing:]]", "no POSIX class"),
+        ("[[:nothing:]]", "does not begin a POSIX class"),
         ("*", "nothing to repeat"),
         ("", "pattern is empty.*'none'"),
         ("cl100k-base", "did you mean 'cl100k'"),

@@ -136,7 +136,8 @@ class Decoder:
             self.decode_symbol = self._core.decode_symbol  # type: ignore[method-assign]
             self.decode_symbol_weights = self._core.decode_symbol_weights  # type: ignore[method-assign]
         else:
-            if isinstance(code, str) or not isinstance(code, Iterable):
+            given: object = code
+            if isinstance(given, str) or not isinstance(given, Iterable):
                 raise TypeError(f"code is {shown(code)}; it must be bytes or an iterable of bytes")
             self._pieces = iter(code)
 

@@ -73,7 +73,7 @@ def refuse_surrogates(text: str, name: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ConfigError(f"{name} is {text!a}; it must not have surrogates (position {error.start})") from None
+        raise ConfigError(f"{name} is {text!a}; it must not hold surrogates (position {error.start})") from None
 
 
 def as_special_texts(special_tokens: Iterable[str], name: str = "special_tokens") -> list[str]:

@@ -121,7 +121,7 @@ class PretokenCounts:
         After an error the table is unchanged.
         """
         if not isinstance(other, PretokenCounts):
-            raise TypeError(f"other is of type {type(other).__name__}; it must be a PretokenCounts")
+            raise TypeError(f"other is of type {type(other).__name__}; it must be PretokenCounts")
         if other.pattern != self.pattern:
             raise MismatchError(
                 f"pretoken counts of the patterns {self.pattern!r} and {other.pattern!r} do not add up; "

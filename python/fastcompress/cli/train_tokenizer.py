@@ -142,7 +142,7 @@ def _learn(documents: Iterable[Document], name: str, *, vocab_size: int, **setti
                 advance(len(document.data))
                 yield document.data
         if not num_bytes:
-            raise DataError(f"{name}: is empty, so there is nothing to learn from; name files with text")
+            raise DataError(f"{name}: empty, so there is nothing to learn from; name files with text")
 
     with progress_bar("merging", unit="merge") as advance:
 

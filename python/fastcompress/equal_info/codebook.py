@@ -112,7 +112,8 @@ class Codebook:
         Raises ConfigError if their number is not 2**bits - 1, one occurs twice, or a prefix or single byte is missing.
         """
         _check_bits(bits)
-        if isinstance(strings, str) or not isinstance(strings, Iterable):
+        given: object = strings
+        if isinstance(given, str) or not isinstance(given, Iterable):
             raise TypeError(f"strings is {shown(strings)}; it must be an iterable of bytes")
         listed = list(strings)
         for position, string in enumerate(listed):

@@ -93,7 +93,7 @@ class LongCompletions:
         return ids + last
 
     def _cuts(self, data: bytes, tail: bytes) -> tuple[Ids, bytes]:
-        """Return the ends of all pretokens before that of the last byte of `data`, and the latter's part of the tail."""
+        """Return the ends of all pretokens before that of `data`'s last byte, and the latter's part of the tail."""
         ends = split_ends(data + tail, self._tokenizer.pattern).tolist()
         count = bisect_left(ends, len(data))
         return tuple(ends[:count]), tail[: ends[count] - len(data)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import pickle
 import re
 from collections.abc import Callable
@@ -14,7 +16,8 @@ import pytest
 
 import fastcompress as fc
 from fastcompress import archive, arithmetic, equal_info, lz77, pretokenizer
-from fastcompress.bpe import BPE
+from fastcompress.bpe import BPE, PretokenCounts
+from fastcompress.cli import main
 from fastcompress.codec import (
     ArithmeticCodec,
     BPECodec,
@@ -30,7 +33,7 @@ from fastcompress.codec import (
 )
 from fastcompress.data.corpora import load_corpus, split_documents
 from fastcompress.data.shards import TokenDataset, write_shards
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import ConfigError, DataError, FormatError
 
 TOK = BPE.train(["to be or not to be"] * 8, vocab_size=260, pattern="whitespace")
 TABLE = arithmetic.quantize([5, 2, 1])
@@ -175,3 +178,34 @@ def test_the_old_name_of_the_header_works() -> None:
     with pytest.warns(DeprecationWarning, match="use Header"):
         assert archive.ArchiveInfo is archive.Header
     assert isinstance(archive.info(fc.compress(b"to be")), archive.Header)
+
+
+def test_counts_with_a_damaged_pattern_are_a_format_error(tmp_path: Path) -> None:
+    """The name of the pattern is read before the checksum."""
+    counts = PretokenCounts("whitespace")
+    counts.add("to be or not to be")
+    blob = counts.to_bytes()
+    begin = blob.index(b"whitespace")
+    for position in range(begin, begin + len("whitespace")):
+        damaged = blob[:position] + bytes([blob[position] | 0x80]) + blob[position + 1 :]
+        (tmp_path / "x.counts").write_bytes(damaged)
+        with pytest.raises(FormatError, match="damaged"):
+            PretokenCounts.from_bytes(damaged)
+        with pytest.raises(FormatError, match=r"x\.counts: "):
+            PretokenCounts.load(tmp_path / "x.counts")
+
+
+def test_the_command_line_names_its_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remedy of `encode -o` onto a file was to free space; `split` was named as the library calls it."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be")
+
+    def error_of(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as caught, contextlib.redirect_stderr(io.StringIO()) as errors:
+            main(["encode", "a.txt", "--codec", "byte", *arguments])
+        assert caught.value.code == 1
+        return errors.getvalue()
+
+    assert error_of("-o", "a.txt") == "error: a.txt: is a file, not a folder; choose another directory\n"
+    assert error_of("-o", "x", "--split", "a b").startswith("error: --split is 'a b'; it must consist of letters")
+    assert Path("a.txt").read_text() == "to be or not to be"

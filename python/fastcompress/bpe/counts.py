@@ -191,7 +191,7 @@ class PretokenCounts:
         name = os.fsencode(path)
         try:
             open(name, "rb").close()  # for Python's own OSError
-            pattern = _core.counts_pattern_of_file(name)
+            pattern = _valid_pattern(_core.counts_pattern_of_file, name)
             counts = cls(pattern, max_memory_bytes=max_memory_bytes, temporary_folder=temporary_folder)
             counts._core.add_file(name)
         except FormatError as error:
@@ -208,12 +208,20 @@ class PretokenCounts:
     def from_bytes(cls, blob: bytes) -> PretokenCounts:
         """Parse what `to_bytes` returned. Raises FormatError for anything else."""
         blob = as_file_bytes(blob, "blob")
-        counts = cls(_core.counts_pattern_of_bytes(blob))
+        counts = cls(_valid_pattern(_core.counts_pattern_of_bytes, blob))
         counts._core.add_bytes(blob)
         return counts
 
     def __reduce__(self) -> tuple[Callable[..., PretokenCounts], tuple[bytes, list[str]]]:
         return _unpickle, (self.to_bytes(), self._special_texts)
+
+
+def _valid_pattern(read_pattern: Callable[[bytes], str], argument: bytes) -> str:
+    """Return the pattern of a file of counts, which is read before the checksum. Raises FormatError if it is damaged."""
+    try:
+        return read_pattern(argument)
+    except UnicodeDecodeError:
+        raise FormatError("the name of the pattern is not UTF-8: the counts are damaged; copy the file again") from None
 
 
 def _unpickle(blob: bytes, special_texts: list[str]) -> PretokenCounts:

@@ -42,8 +42,8 @@ def _message(error: Exception, command: click.Command | None) -> tuple[str, int]
 def in_flags(message: str, command: click.Command) -> str:
     """Return a message of the library in which the names of Python parameters are replaced by flags of `command`.
 
-    Only names that cannot be mistaken for a common word or a part of a path are replaced: those with an underscore, and
-    those before "=" and a value.
+    Only names that cannot be mistaken for a common word or a part of a path are replaced: those with an underscore,
+    those before "=" and a value, and the one that a message begins with, as in "split is 'a b'; it must be ...".
     """
     for option in command.params:
         if not isinstance(option, click.Option) or option.name is None:
@@ -52,6 +52,7 @@ def in_flags(message: str, command: click.Command) -> str:
         pattern = rf"(?<![\w./'\"-]){name}=(True|\.\.\.)?(?=(\S?))"
         message = re.sub(pattern, lambda match, flag=flag: _flag(match, flag), message)  # type: ignore[misc]
         message = re.sub(rf"(?<![\w./'\"-]){name}(?=: ')", flag, message)
+        message = re.sub(rf"^{name}(?= is .*; it must )", flag, message)
         if "_" in name:
             message = re.sub(rf"(?<![\w./'\"-]){name}(?![\w/'\"-]|\.\w)", flag, message)
     return message

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fastcompress._arguments import as_integer
+from fastcompress._files import remedy_for
 from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
 from fastcompress.data.encode import encode_documents
@@ -154,6 +155,8 @@ def _write(
     directory is locked.
     """
     shard_tokens = as_integer(shard_tokens, "shard_tokens", 1, (1 << 62) - 1)
+    if directory.exists() and not directory.is_dir():
+        raise OutputError(f"{directory}: is a file, not a folder; choose another directory")
     check()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -171,9 +174,7 @@ def _write(
     except FastcompressError:
         raise
     except OSError as error:
-        raise OutputError(
-            f"{directory}: cannot be written ({error.strerror}); free space there, or choose another directory"
-        ) from error
+        raise OutputError(f"{directory}: cannot be written ({error.strerror}); {remedy_for(error)}") from error
 
 
 def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterable[str]) -> None:

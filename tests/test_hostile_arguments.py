@@ -138,6 +138,27 @@ def test_what_is_meant_works(tmp_path: Path) -> None:
     lists = lz77.LZTokens(any_of([0, 0]), any_of([97, 98]), any_of([1, 1]))
     assert (lists.num_bytes, list(lists)) == (2, [lz77.Token.literal(97), lz77.Token.literal(98)])
 
+    assert CharCodec(any_of(character for character in "ba")).characters == "ab"  # read once
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_names_that_no_file_can_have_are_refused(name: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: TOK.save(name),
+        lambda: TOK.to_tiktoken(name),
+        lambda: TOK.to_huggingface(name),
+        lambda: BPE.load(name),
+        lambda: BPE.from_tiktoken(name, pattern="gpt2"),
+        lambda: BPE.from_huggingface(name),
+        lambda: codec_from_spec(name),
+        lambda: load_corpus(name),
+        lambda: equal_info.Codebook.load(name),
+        lambda: arithmetic.ContextMixer.load(name),
+    ]
+    for call in calls:
+        with pytest.raises(ConfigError, match="must not hold NUL characters or surrogates"):
+            call()
+
 
 def _saved(path: Path) -> Path:
     TOK.save(path)

@@ -73,10 +73,20 @@ def as_file_bytes(blob: Any, name: str) -> bytes:
 
 
 def as_path(path: str | os.PathLike[str], name: str) -> str:
-    """Return a path as a str. Raises TypeError for anything that is not a path."""
+    """Return a path as a str.
+
+    Raises TypeError for anything that is not a path, ConfigError for a text that no file can have as its name.
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{name} is {shown(path)}; it must be a path (str or os.PathLike)")
-    return os.fsdecode(path)
+    text = os.fsdecode(path)
+    try:
+        is_possible = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # a surrogate that stands for no byte
+        is_possible = False
+    if not is_possible:
+        raise ConfigError(f"{name} is {text!a}; it must not hold NUL characters or surrogates")
+    return text
 
 
 def refuse_copy(self: object) -> NoReturn:

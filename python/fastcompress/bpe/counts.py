@@ -217,7 +217,7 @@ class PretokenCounts:
 
 
 def _valid_pattern(read_pattern: Callable[[bytes], str], argument: bytes) -> str:
-    """Return the pattern of a file of counts, which is read before the checksum. Raises FormatError if it is damaged."""
+    """Return the pattern of a file of counts, which is read before the checksum. Raises FormatError if damaged."""
     try:
         return read_pattern(argument)
     except UnicodeDecodeError:

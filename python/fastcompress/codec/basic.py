@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,16 +57,17 @@ class CharCodec(CodecBase):
     unambiguous = True
     unstable_tail: int | None = 0
 
-    def __init__(self, characters: Sequence[str]) -> None:
+    def __init__(self, characters: Iterable[str]) -> None:
         """Make a codec of the given alphabet.
 
         Args:
-            characters: The alphabet, in any order: single code points, each once, no surrogates.
+            characters: The alphabet in any order: single code points, each once, no surrogates. Read once.
 
         Raises:
             ConfigError: The alphabet is empty, or is not made of such characters.
         """
-        for character in characters if isinstance(characters, Iterable) else [characters]:
+        characters = list(characters) if isinstance(characters, Iterable) else [characters]
+        for character in characters:
             if not isinstance(character, str):
                 raise TypeError(
                     f"characters has {shown(character)}; it must be a str, or a sequence of single characters"

@@ -56,9 +56,16 @@ class RenamedAttribute:
 
 
 def renamed_argument(old_name: str, old_value: _Value | None, new_name: str, new_value: _Value | None) -> _Value | None:
-    """Return the value of an argument that may have been passed under its old name; None if it was not passed.
+    """Return the value of an argument that may have been passed under its old name, or None if it was not passed.
 
-    Raises TypeError if both names were passed.
+    Args:
+        old_name: The old name.
+        old_value: The value passed under the old name, or None.
+        new_name: The new name.
+        new_value: The value passed under the new name, or None.
+
+    Raises:
+        TypeError: Both names were passed.
     """
     if old_value is None:
         return new_value

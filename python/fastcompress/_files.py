@@ -26,7 +26,16 @@ _REMEDIES = {
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes, *, overwrite: bool = True) -> None:
-    """Write ``content`` to ``path``, all or nothing, as `replacing` does."""
+    """Write a file, all or nothing.
+
+    Args:
+        path: As for `replacing`.
+        content: The contents.
+        overwrite: As for `replacing`.
+
+    Raises:
+        OutputError: As for `replacing`.
+    """
     with open_atomically(path, overwrite=overwrite) as file:
         file.write(content)
 

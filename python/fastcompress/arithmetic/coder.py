@@ -203,7 +203,21 @@ class Decoder:
     def decode_weights(
         self, weights: npt.ArrayLike, precision: int | None = None, dtype: npt.DTypeLike = np.uint32
     ) -> npt.NDArray[Any]:
-        """Return the next symbols, one for each row of weights [n, V], encoded by ``Encoder.encode_weights``."""
+        """Return the next symbols, which ``Encoder.encode_weights`` encoded.
+
+        Args:
+            weights: One row per symbol, [n, V].
+            precision: As for `quantize`.
+            dtype: uint8, uint16 or uint32.
+
+        Returns:
+            The symbols, dtype[n].
+
+        Raises:
+            FormatError: The code is not one of these symbols.
+            DataError: A row of weights is invalid.
+            ConfigError: `precision` is out of range, or the symbols do not fit `dtype`.
+        """
         rows = np.asarray(weights)
         if rows.ndim != 2:
             raise TypeError(f"weights has {rows.ndim} dimension(s); it must have two, one row per symbol")

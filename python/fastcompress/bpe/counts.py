@@ -184,9 +184,16 @@ class PretokenCounts:
         max_memory_bytes: int | None = None,
         temporary_folder: str | os.PathLike[str] | None = None,
     ) -> PretokenCounts:
-        """Read a file written by `save`; other arguments as for the constructor.
+        """Read a file written by `save`.
 
-        Raises FormatError for a foreign, truncated or damaged file.
+        Args:
+            path: The file.
+            max_memory_bytes: As for the constructor.
+            temporary_folder: As for the constructor.
+
+        Raises:
+            FormatError: The file is of another format, truncated or damaged.
+            OSError: The file cannot be read.
         """
         name = os.fsencode(path)
         try:

@@ -1,7 +1,11 @@
-"""Encoding of texts: by the core alone if the pattern has a name, else pretoken by pretoken.
+"""Encoding of texts: by the core alone under a named pattern, otherwise pretoken by pretoken.
 
-`core` is the vocabulary, `custom` its pattern if that has no name, `allowed` the mask of the special tokens that become
-their ids (`SpecialRules.allowed`).
+These parameters are the same in all functions:
+
+- core: The vocabulary.
+- custom: Its pattern if that has no name, otherwise None.
+- allowed: The mask of the special tokens that become their ids (`SpecialRules.allowed`).
+- num_threads: The number of threads, or None for the core's own choice.
 """
 
 from __future__ import annotations
@@ -136,9 +140,16 @@ def encode_cut_with_dropout(
     seed: int,
     num_threads: int | None,
 ) -> list[list[int]]:
-    """Return the ids of texts already cut into bytes to encode and ids of special tokens.
+    """Return the ids of texts that are already cut at special tokens. Text i uses the seed ``(seed + i) % 2**64``.
 
-    Text i is encoded with the seed ``(seed + i) % 2**64``.
+    Args:
+        core: The vocabulary.
+        custom: Its pattern if that has no name, otherwise None.
+        cut: For each text, bytes to encode and ids of special tokens in order.
+        token_lengths: The number of bytes of each id.
+        dropout: The probability of skipping a merge, 0 to 1.
+        seed: The seed of text 0.
+        num_threads: The number of threads, or None for the core's own choice.
     """
     stretches, seeds, begins, ends = [], [], [], []
     for number, segments in enumerate(cut):

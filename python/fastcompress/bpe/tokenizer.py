@@ -113,7 +113,22 @@ class BPE(Vocabulary):
         disallowed_special: Specials = "all",
         num_threads: int | None = None,
     ) -> npt.NDArray[Any]:
-        """Encode a text to dtype[n]; otherwise as `encode`. Raises ConfigError if the dtype cannot hold every id."""
+        """Encode a text to an array.
+
+        Args:
+            text: As for `encode`.
+            dtype: An integer type that can hold every id.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+            num_threads: As for `encode`.
+
+        Returns:
+            The ids, dtype[n].
+
+        Raises:
+            ConfigError: `dtype` cannot hold every id.
+            DataError: The text holds a disallowed special token.
+        """
         if dtype is not np.uint32:
             check_dtype(dtype, self.vocab_size)
         rules = self._special.rules(allowed_special, disallowed_special)
@@ -123,7 +138,16 @@ class BPE(Vocabulary):
         return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
-        """Return ``len(encode(text))`` without making the list: four bytes of memory per token."""
+        """Return the number of ids of a text, without making a list of them: four bytes of memory per token.
+
+        Args:
+            text: As for `encode`.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Raises:
+            DataError: The text holds a disallowed special token.
+        """
         return len(self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special))
 
     def count_batch(
@@ -134,7 +158,18 @@ class BPE(Vocabulary):
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> npt.NDArray[np.int64]:
-        """Return the `count` of each text, int64[len(texts)]; arguments as for `encode_batch`."""
+        """Return the number of ids of each text, int64[len(texts)].
+
+        Args:
+            texts: Any iterable of texts, read once.
+            num_threads: None for one per core. Does not change the result.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Raises:
+            DataError: A text holds a disallowed special token.
+            TypeError: An argument is of a wrong type, for example if `texts` is a single text.
+        """
         num_threads = as_thread_limit(num_threads)
         texts, allowed = checked_batch(self._special, texts, "count", allowed_special, disallowed_special)
         _, offsets = encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
@@ -173,9 +208,21 @@ class BPE(Vocabulary):
         allowed_special: Specials = (),
         disallowed_special: Specials = "all",
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Encode several texts to (tokens uint32[n], offsets uint64[len(texts) + 1]); arguments as for `encode_batch`.
+        """Encode several texts to arrays.
 
-        Text i is ``tokens[offsets[i]:offsets[i + 1]]``.
+        Args:
+            texts: Any iterable of texts, read once.
+            num_threads: None for one per core. Does not change the result.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Returns:
+            (tokens uint32[n], offsets uint64[len(texts) + 1]); the ids of text i are
+            ``tokens[offsets[i]:offsets[i + 1]]``.
+
+        Raises:
+            DataError: A text holds a disallowed special token.
+            TypeError: An argument is of a wrong type, for example if `texts` is a single text.
         """
         num_threads = as_thread_limit(num_threads)
         texts, allowed = checked_batch(self._special, texts, "encode_to_numpy", allowed_special, disallowed_special)

@@ -60,7 +60,7 @@ def train_vocabulary(
         cut_at = specials + texts_sought_by(continue_from)
         counts = counts_of(source, pattern, cut_at, num_threads, max_memory_bytes, temporary_folder)
 
-    def progress(num_done: int, num_wanted: int) -> None:  # entering Python now and then is what lets Ctrl-C through
+    def progress(num_done: int, num_wanted: int) -> None:  # called even without on_progress, so that Ctrl-C is noticed
         if on_progress is not None:
             on_progress(num_done, num_wanted)
 
@@ -103,7 +103,16 @@ def counts_of(
     max_memory_bytes: int | None,
     temporary_folder: str | os.PathLike[str] | None,
 ) -> PretokenCounts:
-    """Count the pretokens of a source under a named pattern or the JSON of a custom one."""
+    """Count the pretokens of a source.
+
+    Args:
+        source: As for `PretokenCounts.add`.
+        pattern: A named pattern, or the JSON of a custom one.
+        special_tokens: As for `PretokenCounts`.
+        num_threads: As for `PretokenCounts.add`.
+        max_memory_bytes: As for `PretokenCounts`.
+        temporary_folder: As for `PretokenCounts`.
+    """
     if is_custom(pattern):
         return counts_of_pieces(
             source,
@@ -136,7 +145,13 @@ def special_tokens_of(
 
 
 def check_special_ids(ids: Mapping[str, int] | None, vocab_size: int, *, is_first: bool) -> None:
-    """Raise ConfigError for given ids of special tokens that others may have: of each other, or of learned tokens."""
+    """Raise ConfigError if given ids of special tokens are not distinct, or may belong to other tokens.
+
+    Args:
+        ids: The given ids, or None.
+        vocab_size: The size of the vocabulary, special tokens included.
+        is_first: Whether special tokens have the first ids, as with ``tie_break="huggingface"``.
+    """
     if not ids:
         return
     by_id = {token_id: text for text, token_id in ids.items()}
@@ -157,7 +172,7 @@ def check_special_ids(ids: Mapping[str, int] | None, vocab_size: int, *, is_firs
 
 
 def texts_sought_by(base: _core.Tokenizer | None) -> list[str]:
-    """Return the texts of the added tokens at which a vocabulary to continue from cuts texts."""
+    """Return the texts of the added tokens at which a vocabulary to continue from cuts a text."""
     rows = [] if base is None else base.added_tokens()
     return [text for text, _, flags in rows if not flags & NEVER_MATCHED]
 
@@ -168,6 +183,11 @@ def check_nothing_special_was_learned(
     """Raise ConfigError if a learned token has the text of a new special one.
 
     Texts are cut at special tokens, so this happens only with counts that were made without them.
+
+    Args:
+        vocabulary: The vocabulary that was trained.
+        specials: The texts of its new special tokens.
+        base: The vocabulary that it continues, or None.
     """
     num_given = max(256, 0 if base is None else base.size)
     wanted = {text.encode("utf-8"): text for text in specials}
@@ -187,7 +207,15 @@ def check_limits(
     initial_alphabet: bytes | None,
     base: _core.Tokenizer | None,
 ) -> tuple[int, int | None]:
-    """Check arguments of `BPE.train`; return ``min_frequency`` and ``max_token_length`` as ints."""
+    """Check arguments of `BPE.train`.
+
+    Returns:
+        ``min_frequency`` and ``max_token_length`` as ints.
+
+    Raises:
+        ConfigError: An argument is out of range, or contradicts another.
+        TypeError: An argument is of a wrong type.
+    """
     if tie_break not in ("lowest_id", "huggingface"):
         raise ConfigError(f"tie_break is {tie_break!r}; it must be 'lowest_id' or 'huggingface'")
     min_frequency = as_integer(min_frequency, "min_frequency", 1, _MAX_COUNT)
@@ -219,7 +247,16 @@ def check_vocab_size(
 
 
 def pattern_of_all(pattern: str | None, counts: PretokenCounts | None, base: _core.Tokenizer | None) -> str:
-    """Return the one pattern that the argument, the counts and the vocabulary to continue from agree on."""
+    """Return the pattern on which the argument, the counts and the vocabulary to continue from agree.
+
+    Args:
+        pattern: The argument of `BPE.train`, or None.
+        counts: The counts to train on, or None.
+        base: The vocabulary to continue from, or None.
+
+    Raises:
+        ConfigError: They do not agree.
+    """
     named = {"pattern": resolve_pattern(as_pattern(pattern))} if pattern is not None else {}
     if counts is not None:
         named["counts"] = counts.pattern

@@ -134,7 +134,20 @@ class Vocabulary:
     ) -> PretokenCounts:
         """Count how often each pretoken occurs, which is all that `train` learns from.
 
-        Tables of parts of a corpus add up; see `PretokenCounts`, its constructor and ``add``, for the arguments.
+        The counts of parts of a corpus can be added.
+
+        Args:
+            source: As for `PretokenCounts.add`.
+            pattern: As for `PretokenCounts`.
+            special_tokens: As for `PretokenCounts`.
+            num_threads: None for one per core. Does not change the result.
+            max_memory_bytes: As for `PretokenCounts`.
+            temporary_folder: As for `PretokenCounts`.
+
+        Raises:
+            ConfigError: An argument is out of range.
+            DataError: A file cannot be read.
+            TypeError: An argument is of a wrong type.
         """
         counts = PretokenCounts(
             pattern,

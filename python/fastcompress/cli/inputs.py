@@ -73,7 +73,17 @@ def all_documents(corpus: Corpus) -> list[Document]:
 
 
 def file_documents(files: Sequence[str], text_key: str, max_bytes: int | None) -> Iterator[Document]:
-    """Return the documents of files and folders, undivided and in the order given; "-" is standard input."""
+    """Yield the documents of files and folders in the order given; "-" is standard input.
+
+    Args:
+        files: The names.
+        text_key: The key of the text in JSON lines.
+        max_bytes: Yield only the first this many bytes; None for all.
+
+    Raises:
+        DataError: A file does not exist, cannot be read or is not text.
+        FormatError: A compressed file is damaged.
+    """
     from fastcompress.data.corpora import NAMED_CORPORA, Document, take_bytes
     from fastcompress.data.sources import path_documents, reading
     from fastcompress.data.text_files import unpack

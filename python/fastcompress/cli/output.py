@@ -71,7 +71,7 @@ def count(number: int, thing: str) -> str:
 
 
 def show_result(result: dict[str, Any], text: str, as_json: bool) -> None:
-    """Print `result` as one line of JSON, or else `text`, on standard output.
+    """Print `result` as one line of JSON if `as_json`, or else `text`, on standard output.
 
     If standard output is closed, `text` is dropped, since the work is done and the text can have no reader.
     """

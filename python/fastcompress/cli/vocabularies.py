@@ -28,7 +28,17 @@ def format_of(output: str) -> str:
 
 
 def save_vocabulary(tokenizer: BPE, output: str, overwrite: bool) -> None:
-    """Write a vocabulary in the format that the output's name selects. Raises OutputError."""
+    """Write a vocabulary in the format that the output's name selects.
+
+    Args:
+        tokenizer: The vocabulary.
+        output: The file.
+        overwrite: Whether to replace an existing file.
+
+    Raises:
+        OutputError: The file cannot be written, or exists.
+        ConfigError: The format cannot express the vocabulary.
+    """
     from fastcompress._files import replacing
     from fastcompress.codec import BPECodec, save_codec
     from fastcompress.errors import OutputError

@@ -125,6 +125,13 @@ class PaperEqualInfoCodec(CodecBase):
     """Windows as published (`equal_info.paper`), each as one token, or as two of 8 bits: a baseline that loses text.
 
     It can be neither saved nor loaded, because its model can be any function.
+
+    >>> from fastcompress.equal_info import CountModel
+    >>> from fastcompress.equal_info.paper import frequencies
+    >>> windows = PaperWindows(frequencies(CountModel(b"to be or not to be " * 20)))
+    >>> codec = PaperEqualInfoCodec(windows, "my model", keeps_wrong=True)
+    >>> len(codec.encode("to be or not to be"))
+    1
     """
 
     lossless = False

@@ -21,7 +21,9 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class CodecKind:
-    """The way in which one kind of codec is saved and loaded.
+    """The functions that save and load one kind of codec.
+
+    >>> kind = CodecKind("byte", object, lambda codec: {}, lambda state: ...)  # for `register_codec`
 
     Attributes:
         name: The kind's name in the file, such as "char".
@@ -90,6 +92,7 @@ def from_text(text: str) -> bytes:
 
 
 def read_blob(path: str | os.PathLike[str]) -> bytes:
+    """Return the contents of a codec file. Raises DataError if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
@@ -107,6 +110,7 @@ def parse_json(blob: bytes) -> Any:
 
 
 def codec_from_json(document: Any, path: str) -> Codec:
+    """Return the codec of a parsed codec file; `path` is for errors, which are those of `load_codec`."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError(f"{path}: not a codec file; make one with fastcompress.codec.save_codec")
     if document.get("version") != VERSION:

@@ -18,8 +18,13 @@ _UINT32_END = 1 << 32
 class Codec(Protocol):
     """Bytes to ids and back.
 
-    Codecs are immutable, thread-safe, hashable, picklable where their parts are, and equal if they are of one type and
-    have one fingerprint.
+    Codecs are immutable, thread-safe, hashable, picklable if their parts are, and equal if they have the same type and
+    the same fingerprint.
+
+    >>> from fastcompress.codec import ByteCodec
+    >>> codec: Codec = ByteCodec()
+    >>> codec.encode("to be").tolist(), codec.decode([116, 111])
+    ([116, 111, 32, 98, 101], b'to')
 
     Attributes:
         name: Short name for people, such as "byte", "char-65" or "bpe-8192".

@@ -256,7 +256,13 @@ def folder_files(root: Path) -> list[Path]:
 
 
 def folder(root: Path, paths: list[Path], text_key: str) -> Iterator[Document]:
-    """Yield the documents of files below `root`, each as `path_documents` reads it; ids are relative to `root`."""
+    """Yield the documents of several files, each as `path_documents` reads it.
+
+    Args:
+        root: The folder to which the ids of documents are relative.
+        paths: Files below it.
+        text_key: The key of the text in JSON lines.
+    """
     for path in paths:
         yield from _file_documents(path, path.relative_to(root).as_posix(), text_key)
 

@@ -86,7 +86,19 @@ class Codebook:
     ) -> Codebook:
         """Train further on `data`, starting from this codebook, with its `bits` and `pattern`.
 
-        The arguments are those of `train`.
+        Args:
+            data: As for `train`.
+            num_rounds: As for `train`.
+            within_words: As for `train`.
+            num_threads: As for `train`.
+            refinements: The old name of `num_rounds`.
+
+        Returns:
+            The new codebook; this one stays as it is.
+
+        Raises:
+            ConfigError: A setting is out of range.
+            SurrogateError: A str has a surrogate.
         """
         num_rounds = renamed_argument("refinements", refinements, "num_rounds", num_rounds)
         return Codebook(
@@ -107,9 +119,16 @@ class Codebook:
 
     @classmethod
     def from_strings(cls, strings: Iterable[bytes], bits: int = 16, pattern: str | None = None) -> Codebook:
-        """Build the codebook of exactly these strings, in any order.
+        """Build the codebook of exactly these strings.
 
-        Raises ConfigError if their number is not 2**bits - 1, one occurs twice, or a prefix or single byte is missing.
+        Args:
+            strings: 2**bits - 1 byte strings in any order, with all 256 single bytes and every prefix of each string.
+            bits: Bits per token, 9 to 16.
+            pattern: As for `train`.
+
+        Raises:
+            ConfigError: The number of strings is wrong, one occurs twice, or a prefix or a single byte is missing.
+            TypeError: A string is not bytes.
         """
         _check_bits(bits)
         given: object = strings
@@ -205,10 +224,21 @@ class Codebook:
     def encode(
         self, data: str | bytes, dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = 1
     ) -> npt.NDArray[Any]:
-        """Encode a text (a str as UTF-8) to ids, dtype[n], uint32 or uint16.
+        """Encode a text to ids.
 
-        O(len(data)); releases the GIL; any number of threads gives the same ids. Raises SurrogateError if a str has a
-        surrogate.
+        Args:
+            data: The text; a str is encoded as UTF-8.
+            dtype: uint32 or uint16.
+            num_threads: None for one per core. Does not change the result.
+
+        Returns:
+            The ids, dtype[n].
+
+        Raises:
+            SurrogateError: A str has a surrogate.
+            ConfigError: An argument is out of range.
+
+        O(len(data)); releases the GIL.
         """
         return self._core.encode(data, as_num_threads(num_threads), _is_uint16(dtype))
 

@@ -50,6 +50,7 @@ class _Writer(ABC):
     start, end = r"\A", r"\z"
 
     def expression(self, node: Node) -> str:
+        """Return a node as an expression."""
         if isinstance(node, Alternatives):
             return "|".join(map(self.expression, node.branches))
         if isinstance(node, Sequence):
@@ -69,6 +70,7 @@ class _Writer(ABC):
         return self.repeated(node, body)
 
     def repeated(self, node: Repeat, body: str) -> str:
+        """Return a repetition of a body that is already written."""
         short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((node.least, node.most))
         if node.least == node.most:
             return f"{body}{{{node.least}}}"
@@ -97,20 +99,25 @@ class _Writer(ABC):
         return self.operation(of)
 
     def folded(self, of: CharacterSet) -> str:
+        """Return a set with all variants of its characters by case, as items of another set."""
         more = _folding_adds(of)
         return f"[{self.items(of)}{self.characters(more)}]" if more else self.items(of)
 
     @abstractmethod
-    def code_point(self, code: int) -> str: ...
+    def code_point(self, code: int) -> str:
+        """Return a character by its code point, as an expression or an item of a set."""
 
     @abstractmethod
-    def characters(self, characters: frozenset[str]) -> str: ...
+    def characters(self, characters: frozenset[str]) -> str:
+        """Return characters as items of a set."""
 
     @abstractmethod
-    def property(self, name: str) -> str: ...
+    def property(self, name: str) -> str:
+        """Return a property, a key of PROPERTIES, as items of a set."""
 
     @abstractmethod
-    def operation(self, of: Operation) -> str: ...
+    def operation(self, of: Operation) -> str:
+        """Return an operation as a set in brackets."""
 
 
 class _Python(_Writer):

@@ -28,7 +28,7 @@ class VocabularySizeError(ConfigError, AssertionError):
 
 
 class TokenTypeError(TypeError, AssertionError):
-    """Something that is not an int where tiktoken asserts one."""
+    """An argument is not an int where tiktoken asserts that it is."""
 
 
 class Encoding:
@@ -114,7 +114,7 @@ class Encoding:
         self._special_ids = frozenset(special_tokens.values())
         alternatives = [re.escape(text) for text in special_tokens] or [r"(?!)"]
         if any("\ufffd" in text for text in special_tokens):
-            alternatives.append("[\ud800-\udfff]")  # which become U+FFFD, and so may become part of a special token
+            alternatives.append("[\ud800-\udfff]")  # these become U+FFFD and may so become part of a special token
         self._find_special = re.compile("|".join(alternatives)).search
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ class Encoding:
         return self._tokenizer.encode(_checked_text(text), **_specials(allowed_special, disallowed_special))
 
     def _is_ordinary(self, text: str, allowed: object, disallowed: object) -> bool:
-        """Return whether special tokens play no part, the usual case, in less time than a short text takes."""
+        """Return whether special tokens do not matter, which is the usual case, in less time than encoding takes."""
         return (
             (disallowed == "all" or not disallowed)
             and (allowed is _NONE or allowed == "all" or isinstance(allowed, AbstractSet))
@@ -166,7 +166,7 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> npt.NDArray[np.uint32]:
-        """Encode a text to uint32[n]; otherwise as `encode`."""
+        """Encode a text as `encode` does, but to an array, uint32[n]."""
         if self._is_ordinary(text, allowed_special, disallowed_special):
             return self._tokenizer.encode_to_numpy(text, disallowed_special=())
         return self._tokenizer.encode_to_numpy(_checked_text(text), **_specials(allowed_special, disallowed_special))
@@ -183,7 +183,17 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[list[int]]:
-        """Encode several texts as `encode` does, on at most one thread per core."""
+        """Encode several texts as `encode` does.
+
+        Args:
+            text: The texts, an iterable that is read once.
+            num_threads: The largest number of threads; more than one per core are not used.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Raises:
+            DataError: A text holds a disallowed special token. A ValueError.
+        """
         return self._tokenizer.encode_batch(
             _checked_texts(text), _at_most_cores(num_threads), **_specials(allowed_special, disallowed_special)
         )
@@ -195,9 +205,21 @@ class Encoding:
         allowed_special: Literal["all"] | AbstractSet[str] = _NONE,
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> tuple[list[int], list[list[int]]]:
-        """Return the ids of a text that more text cannot change, and the completions that may follow (see `unstable`).
+        """Return the ids of a text that appended text cannot change, and the completions that may follow them.
 
-        The stable ids decode to a prefix of the text; with any completion after them, to the text and perhaps more.
+        The stable ids decode to a prefix of the text; with any of the completions after them, they decode to the text
+        and perhaps more (see `unstable`).
+
+        Args:
+            text: The text.
+            allowed_special: As for `encode`.
+            disallowed_special: As for `encode`.
+
+        Returns:
+            (stable ids, completions), where each completion is a list of ids; they are in no particular order.
+
+        Raises:
+            DataError: The text holds a disallowed special token. A ValueError.
         """
         tokens = self.encode_to_numpy(text, allowed_special=allowed_special, disallowed_special=disallowed_special)
         allowed = self.special_tokens_set if allowed_special == "all" else self.special_tokens_set & allowed_special
@@ -257,7 +279,16 @@ class Encoding:
     def decode_batch(
         self, batch: Iterable[Sequence[int]], *, errors: str = "replace", num_threads: int | None = 8
     ) -> list[str]:
-        """Decode several sequences of ids as `decode` does."""
+        """Decode several sequences of ids as `decode` does.
+
+        Args:
+            batch: The sequences, an iterable that is read once.
+            errors: As for ``bytes.decode``.
+            num_threads: The largest number of threads; more than one per core are not used.
+
+        Raises:
+            UnknownTokenError: An id is not in use. A KeyError.
+        """
         return self._tokenizer.decode_batch(map(_without_bools, batch), errors, _at_most_cores(num_threads))
 
     def decode_bytes_batch(self, batch: Iterable[Sequence[int]], *, num_threads: int | None = 8) -> list[bytes]:
@@ -311,7 +342,7 @@ class Encoding:
         return clone
 
     def __deepcopy__(self, memo: object) -> Encoding:
-        return self.__copy__()  # nothing in it changes
+        return self.__copy__()  # an Encoding is immutable
 
     def __reduce__(self) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
         """Pickle an encoding that `get_encoding` gave by its name, any other one by its content."""
@@ -347,7 +378,7 @@ def _checked_texts(texts: Iterable[str]) -> list[str]:
 
 
 def _specials(allowed: Literal["all"] | AbstractSet[str], disallowed: Literal["all"] | Collection[str]) -> Any:
-    """Return arguments for the tokenizer, which takes more types than tiktoken does."""
+    """Return the arguments for the tokenizer, which accepts more types than tiktoken does."""
     if allowed != "all" and not isinstance(allowed, AbstractSet):
         raise TypeError(f"allowed_special is of type {type(allowed).__name__}; it must be 'all' or a set of str")
     return {
@@ -357,7 +388,7 @@ def _specials(allowed: Literal["all"] | AbstractSet[str], disallowed: Literal["a
 
 
 def _after_last(specials: AbstractSet[str], text: str) -> str:
-    """Return the stretch of a text after its last special token, of several at one place the longest."""
+    """Return the part of a text after its last special token; at each position the longest token counts."""
     if not specials:
         return text
     end = 0

@@ -154,7 +154,7 @@ def test_what_a_codec_says_of_itself(name: str) -> None:
     assert 1 <= codec.vocab_size < 1 << 32
     assert isinstance(codec.lossless, bool)
     assert isinstance(codec.unambiguous, bool)
-    assert codec.unstable_tail is None or codec.unstable_tail >= 0
+    assert codec.max_unstable_tokens is None or codec.max_unstable_tokens >= 0
 
 
 def test_no_two_are_taken_for_one_another() -> None:
@@ -205,9 +205,9 @@ def test_the_sample_and_nothing(name: str) -> None:
 def test_all_but_the_unstable_tail_stays_on_append(name: str, data: bytes, more: bytes) -> None:
     codec = CODECS[name]
     before, after = encode(codec, data), encode(codec, data + more)
-    if codec.unstable_tail is None or before is None or after is None:
+    if codec.max_unstable_tokens is None or before is None or after is None:
         return
-    num_stable = max(0, len(before) - codec.unstable_tail)
+    num_stable = max(0, len(before) - codec.max_unstable_tokens)
     assert before[:num_stable] == after[:num_stable]
 
 
@@ -358,7 +358,7 @@ def test_copies_and_pickles_are_equal(name: str) -> None:
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(codec, protocol))
         assert again == codec
-        assert (again.name, again.unstable_tail) == (codec.name, codec.unstable_tail)
+        assert (again.name, again.max_unstable_tokens) == (codec.name, codec.max_unstable_tokens)
         assert again.encode(SAMPLE).tolist() == codec.encode(SAMPLE).tolist()
 
 
@@ -373,6 +373,6 @@ def test_saved_codecs_come_back(name: str, tmp_path: Path) -> None:
     save_codec(codec, path)
     again = load_codec(path)
     assert again == codec == codec_from_spec(str(path))
-    assert (again.name, again.unstable_tail) == (codec.name, codec.unstable_tail)
+    assert (again.name, again.max_unstable_tokens) == (codec.name, codec.max_unstable_tokens)
     assert again.encode(SAMPLE).tolist() == codec.encode(SAMPLE).tolist()
     assert [entry.name for entry in tmp_path.iterdir()] == ["codec.json"]

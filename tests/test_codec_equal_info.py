@@ -36,7 +36,7 @@ def test_ids_from_nowhere_decode_or_are_refused(codec: Codec, ids: list[int]) ->
 
 
 def test_sizes_and_names() -> None:
-    assert [(codec.name, codec.vocab_size, codec.unstable_tail) for codec in CODECS] == [
+    assert [(codec.name, codec.vocab_size, codec.max_unstable_tokens) for codec in CODECS] == [
         ("equal-info-10", 1023, 1),
         ("equal-info-16", 65535, 1),
         ("equal-info-16-by-8", 256, 2),

@@ -151,5 +151,5 @@ def test_unstable_tails() -> None:
         (Params(min_length=20), 19, 19),
         (Params(min_length=1, parse="lazy"), 2, 16),
     ):
-        assert LZ77Codec(params).unstable_tail == fields
-        assert LZ77Codec(params, "buckets").unstable_tail == buckets
+        assert LZ77Codec(params).max_unstable_tokens == fields
+        assert LZ77Codec(params, "buckets").max_unstable_tokens == buckets

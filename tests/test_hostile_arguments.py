@@ -195,7 +195,9 @@ def test_copies_are_independent_or_refused() -> None:
     assert mixer.num_bytes == 0
 
 
-def test_the_old_name_of_the_header_works() -> None:
+def test_old_names_work() -> None:
+    with pytest.warns(DeprecationWarning, match="use max_unstable_tokens"):
+        assert any_of(ByteCodec()).unstable_tail == 0
     with pytest.warns(DeprecationWarning, match="use Header"):
         assert archive.ArchiveInfo is archive.Header
     assert isinstance(archive.info(fc.compress(b"to be")), archive.Header)

@@ -32,7 +32,7 @@ class WideCodec:
     vocab_size = 300 * 255 + 1
     lossless = True
     unambiguous = True
-    unstable_tail = 0
+    max_unstable_tokens = 0
     fingerprint = hashlib.sha256(b"wide").hexdigest()
 
     def encode(self, data):

@@ -64,7 +64,7 @@ class WindowsCodec(CodecBase):
         self.mixer, self.window_bits, self.token_bits = mixer, window_bits, token_bits
         self._core = _core.WindowCoder(mixer.core, window_bits)
         self.vocab_size = 1 << token_bits
-        self.unstable_tail: int | None = window_bits // token_bits
+        self.max_unstable_tokens: int | None = window_bits // token_bits
         self.name = f"equal-info-{window_bits}-by-{token_bits}"
         self.fingerprint = _fingerprint("windows", f"window_bits={window_bits} token_bits={token_bits}", mixer)
 
@@ -88,7 +88,7 @@ class WindowsCodec(CodecBase):
 class ArithmeticCodec(CodecBase):
     """A whole document as one arithmetic code under a frozen mixer, in tokens of 8 or 16 bits.
 
-    `unstable_tail` is None because a carry can change tokens at any distance.
+    `max_unstable_tokens` is None because a carry can change tokens at any distance.
 
     >>> mixer = ContextMixer.train([b"to be or not to be"] * 20, log2_table_bytes=16).freeze()
     >>> codec = ArithmeticCodec(mixer)
@@ -98,7 +98,7 @@ class ArithmeticCodec(CodecBase):
 
     lossless = True
     unambiguous = True
-    unstable_tail: int | None = None
+    max_unstable_tokens: int | None = None
 
     def __init__(self, mixer: ContextMixer, token_bits: int = 16) -> None:
         """Make a codec.

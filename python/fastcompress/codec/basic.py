@@ -27,7 +27,7 @@ class ByteCodec(CodecBase):
     vocab_size = 256
     lossless = True
     unambiguous = True
-    unstable_tail: int | None = 0
+    max_unstable_tokens: int | None = 0
     fingerprint = hashlib.sha256(b"fastcompress byte codec, version 1").hexdigest()
 
     def _arguments(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class CharCodec(CodecBase):
 
     lossless = False
     unambiguous = True
-    unstable_tail: int | None = 0
+    max_unstable_tokens: int | None = 0
 
     def __init__(self, characters: Iterable[str]) -> None:
         """Make a codec of the given alphabet.
@@ -149,7 +149,7 @@ class BPECodec(CodecBase):
     """
 
     unambiguous = False
-    unstable_tail: int | None = None
+    max_unstable_tokens: int | None = None
 
     def __init__(self, tokenizer: BPE) -> None:
         """Make a codec of a vocabulary. Raises TypeError if `tokenizer` is not a BPE."""

@@ -56,9 +56,9 @@ class EqualInfoCodec(CodecBase):
                 + (f" or {_HALF_BITS}" if codebook.bits == 2 * _HALF_BITS else "")
             )
         self.vocab_size = 1 << _HALF_BITS if self._has_halves else codebook.num_tokens
-        self.unstable_tail: int | None = 2 if self._has_halves else 1
+        self.max_unstable_tokens: int | None = 2 if self._has_halves else 1
         if codebook.pattern is not None:
-            self.unstable_tail = None  # where pretokens end may depend on what follows, at any distance
+            self.max_unstable_tokens = None  # where pretokens end may depend on what follows, at any distance
         self.name = f"equal-info-{codebook.bits}" + (f"-by-{_HALF_BITS}" if self._has_halves else "")
         self.fingerprint = hashlib.sha256(
             f"fastcompress equal-info codec, version 1\ntoken_bits={self.token_bits}\n{codebook.fingerprint}".encode()
@@ -164,7 +164,7 @@ class PaperEqualInfoCodec(CodecBase):
         self.model_fingerprint = model_fingerprint
         self._num_parts = windows.bits // token_bits
         self.vocab_size = 1 << token_bits
-        self.unstable_tail: int | None = self._num_parts
+        self.max_unstable_tokens: int | None = self._num_parts
         self.name = f"paper-equal-info-{windows.bits}" + ("" if self._num_parts == 1 else f"-by-{token_bits}")
         self.fingerprint = hashlib.sha256(
             f"fastcompress paper-equal-info codec, version 1\nbits={windows.bits} precision={windows.precision} "

@@ -35,7 +35,7 @@ class GzipCodec(CodecBase):
     vocab_size = 256
     lossless = True
     unambiguous = False
-    unstable_tail: int | None = None
+    max_unstable_tokens: int | None = None
 
     def __init__(self, level: int = 9) -> None:
         """Make a codec of zlib's compression `level`, 1 to 9. Raises ConfigError if it is out of range."""

@@ -60,11 +60,11 @@ class LZ77Codec(CodecBase):
                     f"window times lengths is {params.window * self._num_lengths}, more than 32 bits; use a smaller "
                     "window or max_length, or 'buckets'"
                 )
-            self.unstable_tail: int | None = longest_tail
+            self.max_unstable_tokens: int | None = longest_tail
         elif alphabet == "buckets":
             self.vocab_size, most_ids = _core.bucket_sizes(params.core)
             # Tokens that are not stable are one match, and of a lazy parse a byte after it, or all literals.
-            self.unstable_tail = max(longest_tail, most_ids + (0 if params.parse == "greedy" else most_ids))
+            self.max_unstable_tokens = max(longest_tail, most_ids + (0 if params.parse == "greedy" else most_ids))
         else:
             raise ConfigError(f"alphabet is {alphabet!r}; it must be 'fields' or 'buckets'")
         self.name = f"lz77-{alphabet}"
@@ -158,7 +158,7 @@ class LZPCodec(CodecBase):
         self._core = _core.LzpParams(order, min_length, max_length)
         self.vocab_size = self._core.num_ids
         self.name = f"lzp-{order}"
-        self.unstable_tail: int | None = max(1, min_length - 1)
+        self.max_unstable_tokens: int | None = max(1, min_length - 1)
         self.fingerprint = hashlib.sha256(
             f"fastcompress lzp codec, version 1\norder={order} min_length={min_length} max_length={max_length}".encode()
         ).hexdigest()

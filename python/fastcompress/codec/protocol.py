@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._deprecated import RenamedAttribute
 from fastcompress.errors import DataError, SurrogateError
 
 Text = str | bytes | bytearray | memoryview
@@ -33,8 +34,8 @@ class Codec(Protocol):
         lossless: True if every byte string can be encoded.
         unambiguous: True if each byte string is the decoding of exactly one sequence of ids. Then a model's bits per
             byte are exact; otherwise they are an upper bound.
-        unstable_tail: The number of ids at the end that may change when bytes are appended to the input; None for no
-            limit.
+        max_unstable_tokens: The largest number of ids at the end that may change when bytes are appended to the input;
+            None for no limit.
     """
 
     @property
@@ -48,7 +49,7 @@ class Codec(Protocol):
     @property
     def unambiguous(self) -> bool: ...
     @property
-    def unstable_tail(self) -> int | None: ...
+    def max_unstable_tokens(self) -> int | None: ...
 
     def encode(self, data: Text) -> npt.NDArray[np.uint32]:
         """Encode `data`, a str as UTF-8, to ids, uint32[n]. Text that looks like a special token is ordinary text.
@@ -78,6 +79,8 @@ class CodecBase:
 
     fingerprint: str
     vocab_size: int
+
+    unstable_tail = RenamedAttribute("max_unstable_tokens")
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor that make an equal codec, by name."""

@@ -62,7 +62,7 @@ def test_completions_of_runs(name: str, many_bytes: int, text: str) -> None:
 @pytest.mark.parametrize("text", ["a" * 300, " " * 300, "\n" * 100 + " " * 100, "^" * 200 + " " * 90])
 def test_cuts_near_a_shortened_run(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a cut falls inside a run, the text is cut as a whole: here wherever one falls behind the run's begin."""
-    monkeypatch.setattr(long_unstable, "_NEAR_BORDER", 0)
+    monkeypatch.setattr(long_unstable, "_NEAR_EDGE", 0)
     assert_same(*PAIRS[name], text)
 
 

@@ -56,7 +56,6 @@ WRONG_TYPES: dict[str, tuple[Callable[[], object], str]] = {
     "window bool": (lambda: lz77.Params(window=True), "window is True"),
     "select": (lambda: lz77.ParserBatch(2).select(any_of(1)), "sources is 1"),
     "train on a mapping": (lambda: BPE.train(any_of({"text": "to be"}), vocab_size=258), "source is of type dict"),
-    "encode a mapping": (lambda: TOK.encode_batch(any_of({"text": "to be"})), "texts is of type dict"),
     "save": (lambda: TOK.save(any_of(None)), "path is None"),
     "load": (lambda: BPE.load(any_of(None)), "path is None"),
     "from_huggingface": (lambda: BPE.from_huggingface(any_of([1])), "source is of type list"),
@@ -229,6 +228,9 @@ def test_the_command_line_names_its_flags(tmp_path: Path, monkeypatch: pytest.Mo
         assert caught.value.code == 1
         return errors.getvalue()
 
-    assert error_of("-o", "a.txt") == "error: a.txt: is a file, not a folder; choose another directory\n"
+    assert (
+        error_of("-o", "a.txt")
+        == "error: a.txt: cannot be written (it is a file, not a folder); choose another directory\n"
+    )
     assert error_of("-o", "x", "--split", "a b").startswith("error: --split is 'a b'; it must consist of letters")
     assert Path("a.txt").read_text() == "to be or not to be"

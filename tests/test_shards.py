@@ -497,7 +497,7 @@ def test_a_failed_rename_brings_everything_back(directory, monkeypatch, failing)
         real(source, target)
 
     monkeypatch.setattr(os, "rename", rename)
-    with pytest.raises(OutputError, match=r"No space left on device\); free space there"):
+    with pytest.raises(OutputError, match=r"No space left on device\); free some space"):
         write_splits(directory, {"train": [b"new"], "test": [b"w"]}, CharCodec(["e", "n", "w"]), overwrite=True)
     assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
 
@@ -515,7 +515,7 @@ def test_a_full_disk_leaves_what_was_there(directory, monkeypatch, overwrite):
 
     monkeypatch.setattr(Path, "open", full)
     split = "train" if overwrite else "validation"
-    with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\); free space there"):
+    with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\); free some space"):
         write_shards(directory, split, [b"x" * 100_000], ByteCodec(), overwrite=overwrite)
     assert {path: path.read_bytes() for path in shard_paths(directory)} == before
     assert sorted(path.name for path in directory.iterdir()) == ["codec.json", "train"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
@@ -109,8 +109,8 @@ def as_num_threads(num_threads: SupportsIndex | None) -> int:
 def as_texts(texts: Iterable[Any], name: str) -> Sequence[Any]:
     """Return the texts of any iterable, which is read once.
 
-    Raises TypeError if it is not iterable, or is a single text or a mapping, whose items would be characters or keys.
+    Raises TypeError if it is not iterable, or is a single text, whose items would be characters.
     """
-    if isinstance(texts, (*_TEXT_TYPES, Mapping)) or not isinstance(texts, Iterable):
+    if isinstance(texts, _TEXT_TYPES) or not isinstance(texts, Iterable):
         raise TypeError(f"{name} is {shown(texts)}; it must be an iterable of str or bytes")
     return texts if isinstance(texts, list | tuple) else list(texts)

@@ -85,7 +85,7 @@ class Encoder(_core.Encoder):
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise TypeError(f"symbols are {given.dtype} of shape {given.shape}; they must be one-dimensional integers")
         if given.size and not 0 <= int(given.min()) <= int(given.max()) < 1 << 32:
-            raise DataError(f"symbols are {given.min()} to {given.max()}; they must be 0 to V - 1")
+            raise DataError(f"symbols from {given.min()} to {given.max()}; they must be 0 to V - 1")
         known = given.astype(np.uint32)
         before = self.snapshot()
         try:
@@ -193,7 +193,7 @@ class Decoder:
             num_symbols = as_integer(num_symbols, "num_symbols", 0, _MOST_SYMBOLS)
         if tables.ndim == 2:
             if num_symbols not in (None, len(tables)):
-                raise DataError(f"num_symbols is {num_symbols}; it must be the number of rows, {len(tables)}, or None")
+                raise DataError(f"{num_symbols} symbols and {len(tables)} rows; give one row per symbol")
             rows = [self._core.decode_array(tables[b:e], e - b, wanted) for b, e in self._steps(len(tables))]
             return _joined(rows, wanted)
         if num_symbols is None:

@@ -37,8 +37,6 @@ def as_text_list(texts: Iterable[Text], name: str, one_text: str) -> Sequence[Te
     """
     if isinstance(texts, list | tuple):
         return texts
-    if isinstance(texts, Mapping):
-        raise TypeError(f"{name} is of type {type(texts).__name__}; it must be an iterable of str or bytes")
     if isinstance(texts, TEXT_TYPES):
         raise TypeError(f"{name} is one text ({type(texts).__name__}); give a list of texts, or call {one_text}")
     try:
@@ -135,7 +133,7 @@ def check_dtype(dtype: npt.DTypeLike, vocab_size: int) -> None:
     """Raise ConfigError for a dtype that cannot hold every id."""
     resolved = np.dtype(dtype)
     if resolved.kind not in "iu" or np.iinfo(resolved).max < vocab_size - 1:
-        raise ConfigError(f"dtype is {resolved}; it must hold ids up to {vocab_size - 1}, as uint32 does")
+        raise ConfigError(f"dtype {resolved} cannot hold ids up to {vocab_size - 1}; use uint32")
 
 
 def as_dropout(dropout: float) -> float:

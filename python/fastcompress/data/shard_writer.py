@@ -156,7 +156,7 @@ def _write(
     """
     shard_tokens = as_integer(shard_tokens, "shard_tokens", 1, (1 << 62) - 1)
     if directory.exists() and not directory.is_dir():
-        raise OutputError(f"{directory}: is a file, not a folder; choose another directory")
+        raise OutputError(f"{directory}: cannot be written (it is a file, not a folder); choose another directory")
     check()
     try:
         directory.mkdir(parents=True, exist_ok=True)

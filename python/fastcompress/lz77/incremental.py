@@ -107,7 +107,7 @@ num_stable=3)
     def push_token(self, token: Token) -> None:
         """Append the bytes of a legal token. Raises ConfigError, and appends nothing, if it is not legal."""
         if not self.is_legal(token) or not self._core.push_token(*as_token(token)):
-            raise ConfigError(f"token is {token}; it must be legal after these {self.num_bytes} bytes (see is_legal)")
+            raise ConfigError(f"token is {token}, which is not legal after these {self.num_bytes} bytes; see is_legal")
 
     def legal_kinds(self) -> tuple[int, ...]:
         """Return the kinds, LITERAL and MATCH, that have a legal token.

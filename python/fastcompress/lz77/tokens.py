@@ -55,6 +55,8 @@ class Params:
             if value is None and name != "min_length":
                 numbers[name] = _core.UNLIMITED
                 continue
+            if value is None:
+                raise ConfigError("min_length is None; it must be an integer, 1 to 64")
             or_none = "" if name == "min_length" else "no limit"
             numbers[name] = as_integer(value, name, 1, _core.UNLIMITED - 1, or_none=or_none)
             object.__setattr__(self, name, numbers[name])

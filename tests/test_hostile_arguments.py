@@ -52,8 +52,6 @@ WRONG_TYPES: dict[str, tuple[Callable[[], object], str]] = {
     "Decoder pieces": (lambda: arithmetic.Decoder(any_of([1])).decode(TABLE, 1), "piece of code is 1"),
     "mixer documents": (lambda: arithmetic.ContextMixer.train(any_of(5), log2_table_bytes=12), "source is 5"),
     "mixer path": (lambda: arithmetic.ContextMixer.load(any_of(None)), "path is None"),
-    "window float": (lambda: lz77.Params(window=any_of(1e5)), "window is 100000.0"),
-    "window bool": (lambda: lz77.Params(window=True), "window is True"),
     "select": (lambda: lz77.ParserBatch(2).select(any_of(1)), "sources is 1"),
     "train on a mapping": (lambda: BPE.train(any_of({"text": "to be"}), vocab_size=258), "source is of type dict"),
     "save": (lambda: TOK.save(any_of(None)), "path is None"),
@@ -101,6 +99,8 @@ OUT_OF_RANGE: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "empty corpus": (lambda: load_corpus(""), DataError, "spec is empty; name a file"),
     "model's answer": (lambda: equal_info.Codebook.from_model(any_of(lambda c: "x"), 9), DataError, "returned 'x'"),
     "folder of a mixer": (lambda: arithmetic.ContextMixer.load("."), DataError, "cannot be read"),
+    "window float": (lambda: lz77.Params(window=any_of(1e5)), ConfigError, "window is 100000.0"),
+    "window bool": (lambda: lz77.Params(window=True), ConfigError, "window is True"),
     "empty window": (lambda: lz77.Params(window=0), ConfigError, "window is 0; it must be"),
 }
 

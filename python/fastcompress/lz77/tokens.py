@@ -35,8 +35,7 @@ class Params:
         parse: "greedy", or "lazy", where a match gives way to a literal if the next position has a longer match.
 
     Raises:
-        ConfigError: A setting is out of range.
-        TypeError: A setting is not an integer.
+        ConfigError: A setting is out of range, or not an integer.
     """
 
     window: int | None = 65536
@@ -55,10 +54,11 @@ class Params:
             if value is None and name != "min_length":
                 numbers[name] = _core.UNLIMITED
                 continue
-            if value is None:
-                raise ConfigError("min_length is None; it must be an integer, 1 to 64")
             or_none = "" if name == "min_length" else "no limit"
-            numbers[name] = as_integer(value, name, 1, _core.UNLIMITED - 1, or_none=or_none)
+            try:
+                numbers[name] = as_integer(value, name, 1, _core.UNLIMITED - 1, or_none=or_none)
+            except TypeError as error:
+                raise ConfigError(str(error)) from None
             object.__setattr__(self, name, numbers[name])
         core = _core.Params(
             numbers["window"], numbers["min_length"], numbers["max_length"], numbers["depth"], self.parse == "lazy"

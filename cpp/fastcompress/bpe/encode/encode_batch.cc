@@ -1,12 +1,12 @@
 // Looking up pretokens in the cache, a batch at a time: first the keys, then the ids that are found at once, then the
-// rest. What the cache does not know is left to merge_pending.cc.
+// rest. What neither the cache nor the vocabulary knows is left to finish_chunk.cc.
 #include <algorithm>
 
 #include "fastcompress/bpe/encode/encoder.h"
 
 namespace fastcompress::bpe {
 
-void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out) {
+void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text) {
     const std::span<const uint32_t> ends = found.ends();
     batch_.base = text.data() + found.begin();
     batch_.first_begin = 0;
@@ -14,9 +14,9 @@ void Encoder::encode_found(const pretokenizer::PretokenFinder& found, Bytes text
         batch_.ends = ends.subspan(first, std::min(Batch::kMaxSize, ends.size() - first));
         prepare_batch(text.size() - found.begin());
         switch (cache_.id_bits()) {
-            case 16: emit_hits<16>(out); break;
-            case 18: emit_hits<18>(out); break;
-            default: emit_hits<32>(out);
+            case 16: emit_hits<16>(); break;
+            case 18: emit_hits<18>(); break;
+            default: emit_hits<32>();
         }
         batch_.first_begin = batch_.ends.back();
     }
@@ -83,10 +83,11 @@ void Encoder::prepare_long_pretokens() {
 
 // Second phase: copies the ids that are in an entry of the pretoken's own set.
 template <int kIdBits>
-void Encoder::emit_hits(TokenBuffer& out) {
+void Encoder::emit_hits() {
     Batch& batch = batch_;
     const size_t count = batch.ends.size();
-    TokenId* const begin = out.reserve(PretokenCache::kMaxInlineIds * count);
+    TokenId* const begin = found_.reserve(PretokenCache::kMaxInlineIds * count);
+    const TokenId* const origin = begin - found_.size();
     TokenId* tokens = begin;
     size_t num_misses = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -99,11 +100,13 @@ void Encoder::emit_hits(TokenBuffer& out) {
             continue;
         }
         cache_.prefetch_beside(batch.sets[i]);
-        batch.misses[num_misses++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - begin), nullptr, false};
+        batch.misses[num_misses++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(tokens - origin), nullptr, false};
     }
-    const auto num_ids = static_cast<size_t>(tokens - begin);
-    if (num_misses > 0) return emit_misses(num_misses, num_ids, out);
-    out.commit(num_ids);
+    found_.commit(static_cast<size_t>(tokens - begin));
+    if (num_misses == 0) return;
+    const std::span<Batch::Miss> misses(batch.misses.data(), num_misses);
+    find_misses(misses);
+    resolve_misses(misses);
 }
 
 // Looks further for each miss: in the set beside its own, or whether it may be a token; prefetches what comes next.
@@ -120,37 +123,31 @@ void Encoder::find_misses(std::span<Batch::Miss> misses) {
     }
 }
 
-// Third phase: puts in the ids of misses, where the cache or the vocabulary knows them, among the `num_inline` ids after
-// the end of `out`. Unknown pretokens become pending.
-void Encoder::emit_misses(size_t num_misses, size_t num_inline, TokenBuffer& out) {
+// Third phase: lists what is to be inserted for each miss: ids, where the cache or the vocabulary knows them.
+void Encoder::resolve_misses(std::span<Batch::Miss> misses) {
     Batch& batch = batch_;
-    const std::span<Batch::Miss> misses(batch.misses.data(), num_misses);
-    find_misses(misses);
-    std::array<TokenId, Batch::kMaxSize * PretokenCache::kMaxInlineIds + kManyIds> rest;
-    size_t done = misses.front().offset;  // of the inline ids
-    std::memcpy(rest.data(), out.reserve(num_inline) + done, (num_inline - done) * sizeof(TokenId));
-    const TokenId* next = rest.data();
-    out.commit(done);
     size_t num_new = 0;
-    for (const Batch::Miss& miss : misses) {
-        out.append_wide<kManyIds>({next, miss.offset - done});
-        next += miss.offset - done;
-        done = miss.offset;
+    for (const Batch::Miss miss : misses) {  // a copy, since the first of `misses` are used again
+        size_t first = inserted_.size();
         const Bytes pretoken = batch.pretoken(miss.index);
-        if (miss.may_be_token) {
-            const TokenId whole = vocabulary_.whole_pretoken(batch.keys[miss.index]);
+        const ShortKey key = batch.keys[miss.index];
+        uint32_t num_ids = Insertion::kUnknown;
+        if (miss.entry != nullptr && cache_.append_ids(*miss.entry, pretoken, inserted_)) {
+            num_ids = static_cast<uint32_t>(inserted_.size() - first);
+        } else if (miss.may_be_token) {
+            const TokenId whole = vocabulary_.whole_pretoken(key);
             if (whole != kNoToken) {
-                out.append({&whole, 1});
+                inserted_.append({&whole, 1});
                 misses[num_new++] = {miss.index, whole, nullptr, true};
-                continue;
+                num_ids = 1;
             }
         }
-        if (miss.entry == nullptr || !cache_.append_ids(*miss.entry, pretoken, out)) {
-            pending_.push_back({pretoken, batch.keys[miss.index], batch.sets[miss.index], out.size() - chunk_begin_});
-            ++num_unknown_;
+        if (num_ids == Insertion::kUnknown) {
+            first = unknown_.size();
+            unknown_.push_back({pretoken, key, batch.sets[miss.index], insertions_.size()});
         }
+        insertions_.push_back({miss.offset, num_ids, static_cast<uint32_t>(first)});
     }
-    out.append_wide<kManyIds>({next, num_inline - done});
     // Not earlier: inserting moves entries, and `misses` points to some.
     for (size_t k = 0; k < num_new; ++k) {
         cache_.insert(batch.sets[misses[k].index], batch.keys[misses[k].index], {}, {&misses[k].offset, 1});

@@ -53,26 +53,24 @@ void Encoder::encode(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* e
 void Encoder::encode_texts(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends) {
     // Enough text for its unknown pretokens to keep all lanes busy, and little enough for its ids to stay in the cache.
     constexpr size_t kChunkBytes = size_t{1} << 16;
-    pending_.clear();
-    num_unknown_ = 0;
-    chunk_begin_ = out.size();
+    begin_chunk();
     size_t num_bytes = 0;
     const auto add_to_chunk = [&](size_t count) {
         num_bytes += count;
         if (num_bytes < kChunkBytes) return;
-        ends = flush_pending(out, ends);
+        ends = finish_chunk(out, ends);
         num_bytes = 0;
     };
     for (const Bytes text : texts) {
         pretokenizer::PretokenFinder finder(vocabulary_.pattern(), text);
         while (finder.next()) {
-            encode_found(finder, text, out);
+            encode_found(finder, text);
             add_to_chunk(finder.end() - finder.begin());
         }
-        pending_.push_back({.offset = out.size() - chunk_begin_});
-        add_to_chunk(sizeof(PendingPretoken));  // so that chunks of short or empty texts end, too
+        insertions_.push_back({static_cast<uint32_t>(found_.size()), Insertion::kTextEnd, 0});
+        add_to_chunk(sizeof(Insertion));  // so that chunks of short or empty texts end, too
     }
-    flush_pending(out, ends);
+    finish_chunk(out, ends);
 }
 
 void Encoder::encode_pretoken(Bytes pretoken, TokenBuffer& out) {
@@ -114,8 +112,9 @@ void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
             1, [&](size_t) { return pretoken; },
             [&](size_t, std::span<const TokenId> ids, std::span<const uint8_t>) { out.append(ids); });
     };
-    if (pretoken.size() <= kMaxLaneBytes) return merge(lanes_);
-    if (pretoken.size() <= kMaxWideLaneBytes) return merge(wide_lanes_);
+    if (pretoken.size() <= 16) return merge(std::get<0>(lanes_));
+    if (pretoken.size() <= 32) return merge(std::get<1>(lanes_));
+    if (pretoken.size() <= kMaxLaneBytes) return merge(std::get<2>(lanes_));
     long_.merge(pretoken, out);
 }
 

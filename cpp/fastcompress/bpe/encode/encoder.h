@@ -15,12 +15,14 @@
 //   4. Longer ones are merged in windows or with a queue by rank (long_merge.h), so no input takes quadratic time.
 // Cost: O(n) on text; O(n log n) at worst, for one pretoken of n bytes. Ids depend on vocabulary and bytes only.
 //
-// Pretokens are looked up in batches (encode_batch.cc), so that waits for memory overlap. Those that the cache does not
-// know yet are left out of the output at first; after a chunk of 64 KiB they are merged side by side and put in
-// (merge_pending.cc).
+// Pretokens are looked up in batches (encode_batch.cc), so that waits for memory overlap. The ids of most are found at
+// once and stand one after the other in a buffer that stays in the processor's cache; what goes between them is listed.
+// After a chunk of 64 KiB the pretokens that nothing knows yet are merged side by side, and all ids are copied to the
+// output in their order (finish_chunk.cc).
 #pragma once
 
 #include <array>
+#include <tuple>
 #include <vector>
 
 #include "fastcompress/bpe/encode/long_merge.h"
@@ -42,8 +44,7 @@ class Encoder {
     explicit Encoder(const Vocabulary& vocabulary)
         : vocabulary_(vocabulary),
           cache_(vocabulary.size()),
-          lanes_(vocabulary),
-          wide_lanes_(vocabulary),
+          lanes_(MergeLanes<16>(vocabulary), MergeLanes<32>(vocabulary), MergeLanes<kMaxLaneBytes>(vocabulary)),
           long_(vocabulary) {}
 
     // Appends the ids of `text` to `out`. Special tokens count as ordinary text. Requires text.size() <= kMaxTextBytes.
@@ -65,9 +66,8 @@ class Encoder {
 
   private:
     // Longer pretokens are rare, and merged one by one.
-    static constexpr uint32_t kMaxLaneBytes = 32;
-    static constexpr uint32_t kMaxWideLaneBytes = 64;
-    // The number of ids copied at a time: of those between two pretokens whose ids are elsewhere, and of one pretoken.
+    static constexpr uint32_t kMaxLaneBytes = 64;
+    // The number of ids copied at a time: of those between two insertions, and of an insertion.
     static constexpr size_t kManyIds = 16;
     static constexpr size_t kFewIds = 8;
 
@@ -82,7 +82,7 @@ class Encoder {
         // A pretoken whose ids are not in an entry of its own set.
         struct Miss {
             uint32_t index;   // of the pretoken in the batch
-            uint32_t offset;  // of its ids among the ids that were found at once
+            uint32_t offset;  // in found_, where its ids go
             const PretokenCache::Entry* entry;
             bool may_be_token;  // no entry is known, and the pretoken may be a token
         };
@@ -90,30 +90,37 @@ class Encoder {
         uint32_t begin(size_t i) const { return i > 0 ? ends[i - 1] : first_begin; }
         Bytes pretoken(size_t i) const { return {base + begin(i), ends[i] - begin(i)}; }
     };
-    void encode_found(const pretokenizer::PretokenFinder& found, Bytes text, TokenBuffer& out);
+    void encode_found(const pretokenizer::PretokenFinder& found, Bytes text);
     void prepare_batch(size_t num_bytes);
     uint32_t prepare_readable(size_t count);
     void prepare_long_pretokens();
     template <int kIdBits>
-    void emit_hits(TokenBuffer& out);
+    void emit_hits();
     void find_misses(std::span<Batch::Miss> misses);
-    void emit_misses(size_t num_misses, size_t num_inline, TokenBuffer& out);
+    void resolve_misses(std::span<Batch::Miss> misses);
 
-    // A pretoken of the current chunk that the cache does not know yet, or the end of a text.
-    struct PendingPretoken {
-        Bytes pretoken = {};  // empty: the end of a text
-        ShortKey key = {};
-        PretokenCache::Set* set = nullptr;
-        size_t offset = 0;        // of its ids among the known ids of the chunk
-        uint32_t merged = 0;      // offset of the first of its ids in merged_, once it is merged
-        uint32_t num_merged = 0;  // number of its ids; 0: not merged
-        bool is_end() const { return pretoken.empty(); }
+    // What goes between the ids in found_: ids in inserted_, the end of a text, or an unknown pretoken's ids.
+    struct Insertion {
+        static constexpr uint32_t kTextEnd = ~uint32_t{0};
+        static constexpr uint32_t kUnknown = kTextEnd - 1;
+        uint32_t offset;   // in found_
+        uint32_t num_ids;  // or one of the values above
+        uint32_t first;    // in inserted_; of an unknown pretoken, in unknown_
+    };
+    // A pretoken of the chunk that neither the cache nor the vocabulary knows.
+    struct Unknown {
+        Bytes pretoken;
+        ShortKey key;
+        PretokenCache::Set* set;
+        size_t insertion;
     };
     void encode_texts(std::span<const Bytes> texts, TokenBuffer& out, uint64_t* ends);
-    uint64_t* flush_pending(TokenBuffer& out, uint64_t* ends);
-    uint64_t* emit_pending(TokenBuffer& out, uint64_t* ends);
-    void merge_pending();
-    void remember(PendingPretoken& pending, std::span<const TokenId> ids);
+    void begin_chunk();
+    uint64_t* finish_chunk(TokenBuffer& out, uint64_t* ends);
+    void merge_unknown();
+    template <class Lanes>
+    void merge_in(Lanes& lanes, std::span<Unknown* const> pretokens);
+    void remember(const Unknown& unknown, std::span<const TokenId> ids);
 
     TokenId find_whole(Bytes pretoken, ShortKey key) const;
     void look_up(Bytes pretoken, ShortKey key, PretokenCache::Set* set, TokenBuffer& out);
@@ -123,14 +130,13 @@ class Encoder {
     PretokenCache cache_;
     bool has_large_cache_ = false;
     size_t num_bytes_seen_ = 0;
-    MergeLanes<kMaxLaneBytes> lanes_;
-    MergeLanes<kMaxWideLaneBytes> wide_lanes_;
+    std::tuple<MergeLanes<16>, MergeLanes<32>, MergeLanes<kMaxLaneBytes>> lanes_;
+    std::array<std::vector<Unknown*>, 3> to_merge_;  // by lanes_
     Batch batch_;
-    std::vector<PendingPretoken> pending_;  // of the chunk
-    size_t num_unknown_ = 0;                // pretokens among them
-    size_t chunk_begin_ = 0;                // index of the chunk's first id in the output
-    std::vector<PendingPretoken*> to_merge_, to_merge_wide_;
-    TokenBuffer merged_, known_;
+    // Of the chunk.
+    TokenBuffer found_, inserted_;
+    std::vector<Insertion> insertions_;
+    std::vector<Unknown> unknown_;
     LongMerger long_;
 };
 

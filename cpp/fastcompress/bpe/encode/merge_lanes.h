@@ -36,7 +36,7 @@ class MergeLanes {
     }
 
   private:
-    static constexpr size_t kLanes = 12;
+    static constexpr size_t kLanes = 24;
     static constexpr int kPositionBits = std::countr_zero(kMaxBytes);
     static_assert(std::has_single_bit(kMaxBytes) && kMaxBytes <= 64);
     static_assert(kMaxVocabularySize << kPositionBits <= size_t{1} << 30);
@@ -48,6 +48,7 @@ class MergeLanes {
         alignas(64) std::array<int32_t, kMaxBytes> keys;
         std::array<TokenId, kMaxBytes + 1> ids;  // of the token that begins at a position; one more may be read
         uint64_t starts;                         // bit i: a token begins at position i
+        uint64_t end;                            // bit `size`; 0 if size is 64
         uint32_t size;
         // What the last merge made: a token at `merged`, and pairs of it with the tokens before and after it. If there is
         // no such token the mask is 0, else all ones.
@@ -69,6 +70,7 @@ class MergeLanes {
         lane.index = index;
         lane.size = size;
         lane.starts = ~uint64_t{0} >> (64 - size);
+        lane.end = ~lane.starts & (lane.starts + 1);
         lane.keys.fill(kNone);
         for (uint32_t i = 0; i + 1 < size; ++i) {
             lane.ids[i] = vocabulary_.byte_token(bytes[i]);
@@ -89,17 +91,33 @@ class MergeLanes {
         lane.keys[lane.merged] = key_of(after_rank, lane.merged);
     }
 
+    // The lowest key of all positions.
+    FASTCOMPRESS_INLINED static int32_t lowest_key(const Lane& lane) {
+#if defined(__GNUC__)
+        // By hand, since GCC turns a loop over 16 keys into a chain of 15 steps.
+        using Keys = int32_t __attribute__((vector_size(16), may_alias));
+        const auto* keys = reinterpret_cast<const Keys*>(lane.keys.data());
+        const auto lesser = [](Keys a, Keys b) { return a < b ? a : b; };
+        Keys lowest[2] = {keys[0], keys[1]};
+        for (size_t i = 2; i < kMaxBytes / 4; ++i) lowest[i % 2] = lesser(lowest[i % 2], keys[i]);
+        lowest[0] = lesser(lowest[0], lowest[1]);
+        lowest[0] = lesser(lowest[0], __builtin_shufflevector(lowest[0], lowest[0], 2, 3, 0, 1));
+        return std::min(lowest[0][0], lowest[0][1]);
+#else
+        return *std::ranges::min_element(lane.keys);
+#endif
+    }
+
     // Merges the next pair; false if none merges.
     FASTCOMPRESS_INLINED bool choose(Lane& lane) const {
-        int32_t lowest = kNone;
-        for (const int32_t key : lane.keys) lowest = std::min(lowest, key);
+        const int32_t lowest = lowest_key(lane);
         if (lowest >= kNone) return false;
         const uint32_t i = static_cast<uint32_t>(lowest) % kMaxBytes;
         const uint64_t right = lane.starts & ~uint64_t{1} << i;  // starts of the tokens to the right
         const uint64_t rest = right & (right - 1);               // without the one that is merged
         lane.starts ^= right ^ rest;
         lane.keys[static_cast<uint32_t>(std::countr_zero(right))] = kNone;
-        const uint32_t after = std::min(static_cast<uint32_t>(std::countr_zero(rest)), lane.size);
+        const auto after = static_cast<uint32_t>(std::countr_zero(rest | lane.end));
         const uint64_t left = (lane.starts & ((uint64_t{1} << i) - 1)) | 1;
         const uint32_t before = 63 - static_cast<uint32_t>(std::countl_zero(left));
         const TokenId id = vocabulary_.merge_result(static_cast<uint32_t>(lowest) >> kPositionBits);

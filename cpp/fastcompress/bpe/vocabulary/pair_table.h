@@ -64,8 +64,11 @@ class PairTable {
         for (size_t bucket = location.bucket;; bucket = (bucket + 1) & bucket_mask_) {
             const uint64_t* slots = &slots_[bucket * kBucket];
             const uint32_t rank_plus_one = find_in_bucket(slots, location.key << kRankBits);
-            // An empty slot, of which the last one is the last to be filled, ends the search.
-            if (rank_plus_one != 0 || slots[kBucket - 1] == 0) [[likely]]
+            // An empty slot, of which the last one is the last to be filled, ends the search. One branch, which is nearly
+            // always taken: nobody can guess whether the pair is there, and that guess would wait for memory.
+            const bool is_found = rank_plus_one != 0;
+            const bool has_room = slots[kBucket - 1] == 0;
+            if (is_found | has_room) [[likely]]
                 return rank_plus_one - 1;
         }
     }

@@ -138,10 +138,7 @@ void append_each(Batch& guarded, const py::array_t<uint8_t, py::array::c_style>&
         const std::vector<uint8_t> bytes(given.data(), given.data() + given.size());
         const size_t row = given.ndim() == 1 ? 1 : static_cast<size_t>(given.shape(1));
         for (size_t i = 0; i < size; ++i) check_size(batch[i].num_bytes() + row);
-        without_gil([&] {
-            if (row == 1) return batch.append(bytes);
-            for (size_t i = 0; i < size; ++i) batch[i].append(Bytes(bytes).subspan(i * row, row));
-        });
+        without_gil([&] { batch.append(bytes, row); });
     });
 }
 

@@ -86,16 +86,8 @@ void compose_canonically(std::vector<Letter>& letters) {
 }
 
 void append_utf8(uint32_t code_point, std::vector<uint8_t>& out) {
-    const auto tail = [&](int shift) { return static_cast<uint8_t>(0x80 | (code_point >> shift & 0x3f)); };
-    if (code_point < 0x80) {
-        out.push_back(static_cast<uint8_t>(code_point));
-    } else if (code_point < 0x800) {
-        out.insert(out.end(), {static_cast<uint8_t>(0xc0 | code_point >> 6), tail(0)});
-    } else if (code_point < 0x10000) {
-        out.insert(out.end(), {static_cast<uint8_t>(0xe0 | code_point >> 12), tail(6), tail(0)});
-    } else {
-        out.insert(out.end(), {static_cast<uint8_t>(0xf0 | code_point >> 18), tail(12), tail(6), tail(0)});
-    }
+    uint8_t bytes[4];
+    out.insert(out.end(), bytes, write_utf8(code_point, bytes));
 }
 
 // The first position from `begin` on whose byte is past ASCII.

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "fastcompress/common/targets.h"
+#include "fastcompress/unicode/utf8.h"
 
 #if defined(FASTCOMPRESS_AVX2)
 #include "fastcompress/common/x86_intrinsics.h"
@@ -16,26 +17,6 @@ namespace {
 
 bool is_surrogate(uint32_t code_point) {
     return code_point >= 0xd800 && code_point <= 0xdfff;
-}
-
-uint8_t* put(uint32_t code_point, uint8_t* out) {
-    const auto continuation = [&](int shift) { return static_cast<uint8_t>(0x80 | (code_point >> shift & 0x3f)); };
-    if (code_point < 0x80) {
-        *out++ = static_cast<uint8_t>(code_point);
-    } else if (code_point < 0x800) {
-        *out++ = static_cast<uint8_t>(0xc0 | code_point >> 6);
-        *out++ = continuation(0);
-    } else if (code_point < 0x10000) {
-        *out++ = static_cast<uint8_t>(0xe0 | code_point >> 12);
-        *out++ = continuation(6);
-        *out++ = continuation(0);
-    } else {
-        *out++ = static_cast<uint8_t>(0xf0 | code_point >> 18);
-        *out++ = continuation(12);
-        *out++ = continuation(6);
-        *out++ = continuation(0);
-    }
-    return out;
 }
 
 // Characters from `i` on, up to `end` or one past it, where a pair crosses it; returns the next one.
@@ -52,7 +33,7 @@ size_t put_some(const Char* chars, size_t i, size_t end, size_t count, uint8_t*&
                 code_point = 0xfffd;
             }
         }
-        out = put(code_point, out);
+        out = write_utf8(code_point, out);
     }
     return i;
 }

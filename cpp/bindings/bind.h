@@ -23,8 +23,7 @@ void bind_pretokenizer(py::module_& m);
 void bind_bpe(py::module_& m);
 void bind_arithmetic(py::module_& m);
 void bind_lz77(py::module_& m);
-void bind_models(py::module_& m);
-void bind_windows(py::module_& m);
+void bind_context_mixer(py::module_& m);
 void bind_equal_info(py::module_& m);
 void bind_archive(py::module_& m);
 

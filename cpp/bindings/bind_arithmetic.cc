@@ -306,6 +306,7 @@ void bind_arithmetic(py::module_& m) {
     bind_quantizer(sub);
     bind_encoder(sub);
     bind_decoder(sub);
+    bind_frequencies(sub);
 }
 
 }  // namespace fastcompress::bindings

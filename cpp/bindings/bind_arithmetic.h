@@ -14,6 +14,7 @@ template <class T>
 using CArray = py::array_t<T, py::array::c_style>;
 
 void bind_quantizer(py::module_& sub);
+void bind_frequencies(py::module_& sub);
 
 // As Python gives it; none is the default one.
 using Precision = std::optional<int64_t>;

@@ -9,6 +9,7 @@
 #include "fastcompress/equal_info/codebook.h"
 #include "fastcompress/equal_info/codebook_encoder.h"
 #include "fastcompress/equal_info/codebook_trainer.h"
+#include "guarded_mixer.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -212,6 +213,7 @@ void bind_equal_info(py::module_& m) {
     sub.def("from_strings", &from_strings);
     sub.def("parse", &parse);
     sub.def("train", &train);
+    bind_windows(sub);
 }
 
 }  // namespace fastcompress::bindings

@@ -50,8 +50,7 @@ py::tuple to_arrays(DecodedBytes decoded) {
 
 }  // namespace
 
-void bind_windows(py::module_& m) {
-    py::module_ sub = m.def_submodule("windows");
+void bind_windows(py::module_& sub) {
     py::class_<BoundWindows>(sub, "WindowCoder")
         .def(py::init(&make_windows), py::keep_alive<1, 2>())
         .def("encode",

@@ -9,8 +9,7 @@ PYBIND11_MODULE(_core, m) {
     fastcompress::bindings::bind_bpe(m);
     fastcompress::bindings::bind_arithmetic(m);
     fastcompress::bindings::bind_lz77(m);
-    fastcompress::bindings::bind_models(m);
-    fastcompress::bindings::bind_windows(m);
+    fastcompress::bindings::bind_context_mixer(m);
     fastcompress::bindings::bind_equal_info(m);
     fastcompress::bindings::bind_archive(m);
 }

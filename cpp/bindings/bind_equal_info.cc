@@ -77,22 +77,22 @@ py::bytes to_bytes(const BoundCodebook& self) {
     return to_py_bytes(without_gil([&] { return self.book().serialize(); }));
 }
 
-py::array narrow_if(std::vector<uint32_t> ids, bool is_narrow) {
-    if (!is_narrow) return to_array(std::move(ids));
+py::array to_id_array(std::vector<uint32_t> ids, bool as_uint16) {
+    if (!as_uint16) return to_array(std::move(ids));
     return to_array(without_gil([&] { return std::vector<uint16_t>(ids.begin(), ids.end()); }));
 }
 
-py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads, bool is_narrow) {
+py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads, bool as_uint16) {
     const TextView view(text);
     std::vector<uint32_t> ids;
     without_gil([&] {
         ids.reserve(view.bytes().size() / 4);
         self.encode_to(view.bytes(), threads_or_all(num_threads), ids);
     });
-    return narrow_if(std::move(ids), is_narrow);
+    return to_id_array(std::move(ids), as_uint16);
 }
 
-py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_threads, bool is_narrow) {
+py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_threads, bool as_uint16) {
     const std::vector<TextView> views = text_views(texts);
     std::vector<uint64_t> offsets(views.size() + 1);
     std::vector<uint32_t> joined;
@@ -106,7 +106,7 @@ py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_t
         joined.reserve(offsets.back());
         for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
     });
-    return py::make_tuple(narrow_if(std::move(joined), is_narrow), to_array(std::move(offsets)));
+    return py::make_tuple(to_id_array(std::move(joined), as_uint16), to_array(std::move(offsets)));
 }
 
 template <class Id>
@@ -153,7 +153,7 @@ py::array_t<bool> extensions(const BoundCodebook& self, const Array<uint32_t>& i
     bool* row = rows.mutable_data();
     std::fill(row, row + rows.size(), false);
     for (py::ssize_t i = 0; i < ids.size(); ++i, row += 256) {
-        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, read_once(ids.data()[i]))))
+        for (const uint8_t byte : self.book().illegal_next_bytes(checked_id(self, read_once(ids.data()[i]))))
             row[byte] = true;
     }
     return rows;
@@ -175,10 +175,10 @@ struct Corpus {
     }
 };
 
-BoundCodebook train(py::handle texts, unsigned bits, const std::string& pattern, uint32_t refinements,
-                    bool within_words, const BoundCodebook* start, size_t num_threads) {
+BoundCodebook train(py::handle texts, unsigned bits, const std::string& pattern, uint32_t num_rounds, bool within_words,
+                    const BoundCodebook* start, size_t num_threads) {
     const Corpus corpus(texts, pattern_of(pattern));
-    const equal_info::TrainerSettings settings = {bits, refinements, threads_or_all(num_threads), within_words};
+    const equal_info::TrainerSettings settings = {bits, num_rounds, threads_or_all(num_threads), within_words};
     return BoundCodebook(value_or_raise(without_gil([&]() -> Result<Codebook> {
         auto nodes = equal_info::train_codebook(corpus.documents, settings,
                                                 start ? start->book().nodes() : std::vector<Codebook::Node>());
@@ -205,7 +205,7 @@ void bind_equal_info(py::module_& m) {
         .def("encode", &encode)
         .def("encode_batch", &encode_batch)
         .def("decode", &decode<uint32_t>)
-        .def("decode_narrow", &decode<uint16_t>)
+        .def("decode_uint16", &decode<uint16_t>)
         .def("lengths", &lengths)
         .def("last_bytes", &last_bytes)
         .def("strings", &strings)

@@ -130,7 +130,7 @@ void Codebook::write_strings() {
 }
 
 bool Codebook::extends(uint32_t id, uint8_t byte) const {
-    const Bytes bytes = forbidden_first(id);
+    const Bytes bytes = illegal_next_bytes(id);
     return std::binary_search(bytes.begin(), bytes.end(), byte);
 }
 

@@ -224,15 +224,15 @@ Result<std::vector<Codebook::Node>> train_codebook(std::span<const Document> doc
 
     Strings best = strings;
     uint64_t fewest = UINT64_MAX;
-    for (uint32_t round = 0; round <= settings.rounds; ++round) {
-        const uint32_t saving = kFirstSaving + (kLastSaving - kFirstSaving) * round / std::max(1u, settings.rounds);
+    for (uint32_t round = 0; round <= settings.num_rounds; ++round) {
+        const uint32_t saving = kFirstSaving + (kLastSaving - kFirstSaving) * round / std::max(1u, settings.num_rounds);
         const auto tally = corpus.parse(strings.parents, strings.bytes, TrainingCorpus::kMaxSampleBytes, saving);
         if (tally->num_tokens < fewest) {
             fewest = tally->num_tokens;
             best = strings;
         }
-        if (round == settings.rounds) break;
-        const size_t most = size / 4 * (settings.rounds - round) / settings.rounds;
+        if (round == settings.num_rounds) break;
+        const size_t most = size / 4 * (settings.num_rounds - round) / settings.num_rounds;
         strings = exchange(strings, *tally, most, settings.within_words);
     }
     return best.in_preorder();

@@ -33,7 +33,7 @@ namespace fastcompress::equal_info {
 
 struct TrainerSettings {
     unsigned bits = 16;
-    uint32_t rounds = 24;  // rounds of exchanges, after the set has reached its size
+    uint32_t num_rounds = 24;  // rounds of exchanges, after the set has reached its size
     size_t num_threads = 1;
     bool within_words = false;  // strings are words, numbers, white space or symbols (FORMAT.md, "Words")
 };

@@ -202,7 +202,7 @@ class Codebook:
         O(len(data)); releases the GIL; any number of threads gives the same ids. Raises SurrogateError if a str has a
         surrogate.
         """
-        return self._core.encode(data, as_num_threads(num_threads), _is_narrow(dtype))
+        return self._core.encode(data, as_num_threads(num_threads), _as_uint16(dtype))
 
     def encode_batch(
         self, texts: Iterable[str | bytes], dtype: npt.DTypeLike = np.uint32, *, num_threads: int | None = None
@@ -211,7 +211,7 @@ class Codebook:
 
         Returns (ids, offsets uint64[len(texts) + 1]), where text i is ids[offsets[i]:offsets[i + 1]].
         """
-        return self._core.encode_batch(as_texts(texts, "texts"), as_num_threads(num_threads), _is_narrow(dtype))
+        return self._core.encode_batch(as_texts(texts, "texts"), as_num_threads(num_threads), _as_uint16(dtype))
 
     def decode(self, ids: npt.ArrayLike) -> bytes:
         """Decode ids, integers[n], to bytes. O(ids + bytes).
@@ -220,7 +220,7 @@ class Codebook:
         """
         array = np.asarray(ids)
         if array.dtype == np.uint16 and array.ndim == 1:
-            return self._core.decode_narrow(np.ascontiguousarray(array))
+            return self._core.decode_uint16(np.ascontiguousarray(array))
         return self._core.decode(self._checked(ids))
 
     def byte_lengths(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -315,7 +315,7 @@ def _check_bits(bits: int) -> None:
     as_integer(bits, "bits", MIN_BITS, MAX_BITS)
 
 
-def _is_narrow(dtype: npt.DTypeLike) -> bool:
+def _as_uint16(dtype: npt.DTypeLike) -> bool:
     if np.dtype(dtype) not in (np.uint16, np.uint32):
         raise ConfigError(f"dtype is {np.dtype(dtype)}; ids are uint32 or uint16")
     return np.dtype(dtype) == np.uint16

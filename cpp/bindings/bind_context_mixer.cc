@@ -12,8 +12,9 @@ using context_mixer::MixerParams;
 
 constexpr size_t kDistribution = 256;
 
-std::unique_ptr<GuardedMixer> make_mixer(uint32_t log2_table_bytes, uint32_t log2_match_entries, uint32_t window) {
-    const MixerParams params = {log2_table_bytes, log2_match_entries, window};
+std::unique_ptr<GuardedMixer> make_mixer(uint32_t log2_table_bytes, uint32_t log2_match_entries,
+                                         uint32_t reset_interval) {
+    const MixerParams params = {log2_table_bytes, log2_match_entries, reset_interval};
     raise_if_failed(check(params));
     return make_guarded<ContextMixer>(params);
 }
@@ -104,7 +105,7 @@ void bind_context_mixer(py::module_& m) {
         .def_property_readonly("params", [](const GuardedMixer& guarded) {
             return guarded.read([](const ContextMixer& mixer) {
                 const MixerParams& params = mixer.params();
-                return std::make_tuple(params.log2_table_bytes, params.log2_match_entries, params.window);
+                return std::make_tuple(params.log2_table_bytes, params.log2_match_entries, params.reset_interval);
             });
         });
 }

@@ -48,7 +48,7 @@ inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room
 }
 
 struct Streams {
-    std::array<Bytes, kNumStreams> messages;
+    std::array<Bytes, kNumStreams> codes;
     Bytes bits;
     bool models_low_bits;
 };
@@ -72,7 +72,7 @@ std::optional<Streams> split(Bytes coded) {
     Bytes rest = coded.subspan(i);
     for (size_t k = 0; k < kNumStreams; ++k) {
         if (sizes[k] > rest.size()) return std::nullopt;
-        streams.messages[k] = rest.first(sizes[k]);
+        streams.codes[k] = rest.first(sizes[k]);
         rest = rest.subspan(sizes[k]);
     }
     streams.bits = rest;
@@ -82,10 +82,10 @@ std::optional<Streams> split(Bytes coded) {
 class SequenceDecoder {
   public:
     SequenceDecoder(const Streams& streams, size_t block_bytes)
-        : commands_(streams.messages[kCommands]),
-          distances_(streams.messages[kDistances]),
-          upper_(streams.messages[kUpper]),
-          lower_(streams.messages[kLower]),
+        : commands_(streams.codes[kCommands]),
+          distances_(streams.codes[kDistances]),
+          upper_(streams.codes[kUpper]),
+          lower_(streams.codes[kLower]),
           bits_(streams.bits),
           models_low_bits_(streams.models_low_bits),
           literals_(block_bytes) {}
@@ -95,10 +95,9 @@ class SequenceDecoder {
     bool ok() const { return commands_.ok() && distances_.ok() && upper_.ok() && lower_.ok() && bits_.ok(); }
     // Whether the streams are, to the last bit, what an encoder writes for the block that was decoded.
     bool is_finished(const Streams& streams) const {
-        return commands_.is_finished_by(streams.messages[kCommands]) &&
-               distances_.is_finished_by(streams.messages[kDistances]) &&
-               upper_.is_finished_by(streams.messages[kUpper]) && lower_.is_finished_by(streams.messages[kLower]) &&
-               bits_.is_finished();
+        return commands_.is_finished_by(streams.codes[kCommands]) &&
+               distances_.is_finished_by(streams.codes[kDistances]) && upper_.is_finished_by(streams.codes[kUpper]) &&
+               lower_.is_finished_by(streams.codes[kLower]) && bits_.is_finished();
     }
 
   private:
@@ -126,7 +125,7 @@ class SequenceDecoder {
     RangeDecoder lower_;
     BitReader bits_;
     bool models_low_bits_;
-    RepeatOffsets recent_;
+    RepeatOffsets repeat_offsets_;
     FieldContext context_;
     FieldModels fields_;
     LiteralModels literals_;
@@ -135,7 +134,7 @@ class SequenceDecoder {
 uint8_t* SequenceDecoder::literals(uint8_t* out, size_t position, uint32_t count, bool after_match) {
     uint32_t previous = 0;
     for (size_t i = 0; i < 3 && i < position; ++i) previous |= uint32_t{out[-1 - static_cast<ptrdiff_t>(i)]} << (8 * i);
-    int expected = after_match ? out[-static_cast<ptrdiff_t>(recent_.values[0])] : -1;
+    int expected = after_match ? out[-static_cast<ptrdiff_t>(repeat_offsets_.values[0])] : -1;
     for (uint8_t* const end = out + count; out != end; ++out) {
         *out = literal(previous, expected);
         previous = previous << 8 | *out;
@@ -159,11 +158,11 @@ bool SequenceDecoder::decode(std::span<uint8_t> block) {
         const uint32_t length = kMinLength + get_number(commands_, fields_.length[kind], bits_);
         uint32_t distance;
         if (kind < kNumRepeatOffsets) {
-            distance = recent_.values[kind];
-            recent_.use(kind, distance);
+            distance = repeat_offsets_.values[kind];
+            repeat_offsets_.use(kind, distance);
         } else {
             distance = new_distance(kind - kNumRepeatOffsets);
-            recent_.use(kNumRepeatOffsets, distance);
+            repeat_offsets_.use(kNumRepeatOffsets, distance);
         }
         const auto room = static_cast<size_t>(end - out);
         if (distance > static_cast<size_t>(out - begin) || length > room) return false;

@@ -18,8 +18,8 @@ struct Node {
     uint32_t length = 0;  // of the token that ends here; 1: a literal
     uint32_t distance = 0;
     uint32_t run = 0;  // literals up to here
-    unsigned place = 0;
-    RepeatOffsets recent;
+    unsigned repeat_index = 0;
+    RepeatOffsets repeat_offsets;
 };
 
 class PriceParser {
@@ -43,10 +43,10 @@ class PriceParser {
     void visit(uint32_t here);
     bool take_long(uint32_t here);
     void relax_literal(uint32_t here);
-    void relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind, unsigned place,
+    void relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind, unsigned repeat_index,
                      uint32_t distance);
     void relax_matches(uint32_t here);
-    void settle(uint32_t here);
+    void commit(uint32_t here);
     void emit_match(uint32_t distance, uint32_t length);
 
     Bytes text_;
@@ -58,9 +58,9 @@ class PriceParser {
     Match* matches_end_ = nullptr;
     size_t begin_ = 0;
     uint32_t last_ = 0;  // the farthest node reached
-    // Settled:
+    // The parse so far:
     std::vector<Sequence> sequences_;
-    RepeatOffsets recent_;
+    RepeatOffsets repeat_offsets_;
     uint32_t run_ = 0;
 };
 
@@ -68,7 +68,7 @@ void PriceParser::parse_some() {
     nodes_[0] = Node();
     nodes_[0].price = 1 << 24;  // a literal may cost less than nothing, if a longer run is cheaper
     nodes_[0].run = run_;
-    nodes_[0].recent = recent_;
+    nodes_[0].repeat_offsets = repeat_offsets_;
     last_ = 0;
     uint32_t here = 0;
     for (;; ++here) {
@@ -81,19 +81,19 @@ void PriceParser::parse_some() {
         relax_literal(here);
         relax_matches(here);
     }
-    settle(here);
+    commit(here);
 }
 
 // What is known of a node once all edges to it are relaxed.
 void PriceParser::visit(uint32_t here) {
     Node& node = nodes_[here];
     const Node& before = nodes_[here - node.length];
-    node.recent = before.recent;
+    node.repeat_offsets = before.repeat_offsets;
     if (node.distance == 0) {
         node.run = before.run + 1;
     } else {
         node.run = 0;
-        node.recent.use(node.place, node.distance);
+        node.repeat_offsets.use(node.repeat_index, node.distance);
     }
 }
 
@@ -103,7 +103,7 @@ bool PriceParser::take_long(uint32_t here) {
     const size_t most = text_.size() - at;
     uint32_t distance = 0;
     size_t length = 0;
-    for (const uint32_t recent : nodes_[here].recent.values) {
+    for (const uint32_t recent : nodes_[here].repeat_offsets.values) {
         if (recent > at) continue;
         const size_t l = lz77::common_prefix(&text_[at - recent], &text_[at], most);
         if (l > length) {
@@ -116,7 +116,7 @@ bool PriceParser::take_long(uint32_t here) {
         length = nice_ + lz77::common_prefix(&text_[at - distance + nice_], &text_[at + nice_], most - nice_);
     }
     if (length < nice_) return false;
-    settle(here);
+    commit(here);
     emit_match(distance, static_cast<uint32_t>(length));
     begin_ += length;
     tree_.skip(begin_ - tree_.position());
@@ -137,7 +137,7 @@ void PriceParser::relax_literal(uint32_t here) {
 }
 
 void PriceParser::relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind,
-                              unsigned place, uint32_t distance) {
+                              unsigned repeat_index, uint32_t distance) {
     const uint32_t* const lengths = prices_.lengths(kind);
     while (last_ < here + most) nodes_[++last_] = Node();
     for (uint32_t length = least; length <= most; ++length) {
@@ -147,7 +147,7 @@ void PriceParser::relax_match(uint32_t here, uint32_t least, uint32_t most, uint
         next.price = total;
         next.length = length;
         next.distance = distance;
-        next.place = place;
+        next.repeat_index = repeat_index;
     }
 }
 
@@ -157,12 +157,13 @@ void PriceParser::relax_matches(uint32_t here) {
     const bool after_match = node.run == 0;
     const uint32_t price = node.price + prices_.run(0);
     const size_t most = std::min<size_t>(nice_, text_.size() - at);
-    for (unsigned place = 0; place < kNumRepeatOffsets; ++place) {
-        const uint32_t distance = node.recent.values[place];
+    for (unsigned repeat_index = 0; repeat_index < kNumRepeatOffsets; ++repeat_index) {
+        const uint32_t distance = node.repeat_offsets.values[repeat_index];
         if (distance > at) continue;
         const auto length = static_cast<uint32_t>(lz77::common_prefix(&text_[at - distance], &text_[at], most));
         if (length < kMinLength) continue;
-        relax_match(here, kMinLength, length, price + prices_.recent(after_match, place), place, place, distance);
+        relax_match(here, kMinLength, length, price + prices_.repeat(after_match, repeat_index), repeat_index,
+                    repeat_index, distance);
     }
     uint32_t least = kMinLength;
     for (const Match* match = matches_.data(); match != matches_end_; ++match) {
@@ -174,7 +175,7 @@ void PriceParser::relax_matches(uint32_t here) {
 }
 
 // The best path from begin_ to a node becomes part of the parse.
-void PriceParser::settle(uint32_t here) {
+void PriceParser::commit(uint32_t here) {
     std::vector<const Node*> path;
     for (uint32_t i = here; i > 0; i -= nodes_[i].length) path.push_back(&nodes_[i]);
     for (; !path.empty(); path.pop_back()) {
@@ -190,7 +191,7 @@ void PriceParser::settle(uint32_t here) {
 void PriceParser::emit_match(uint32_t distance, uint32_t length) {
     sequences_.push_back({run_, length, distance});
     run_ = 0;
-    recent_.use(recent_.find(distance), distance);
+    repeat_offsets_.use(repeat_offsets_.find(distance), distance);
 }
 
 }  // namespace

@@ -65,13 +65,13 @@ struct NumberCounts {
 // Of the last four bits of distances.
 Counts low_counts(const std::vector<Sequence>& sequences) {
     Counts low{};
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     for (const Sequence& sequence : sequences) {
         if (sequence.length == 0) break;
-        const unsigned place = recent.find(sequence.distance);
+        const unsigned index = repeat_offsets.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        if (place == kNumRepeatOffsets && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
-        recent.use(place, sequence.distance);
+        if (index == kNumRepeatOffsets && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
+        repeat_offsets.use(index, sequence.distance);
     }
     return low;
 }
@@ -92,7 +92,7 @@ uint32_t price_of(const Part& part) {
     return kNibblePrecision * kBit - log2_of(part.frequency);
 }
 
-// Of every byte of a text as a literal at its place.
+// Of every byte of a text as a literal at its index.
 class LiteralPricer {
   public:
     LiteralPricer(Bytes text, uint32_t tax) : text_(text), tax_(tax), prices_(text.size()), models_(text.size()) {}
@@ -143,22 +143,22 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t lite
     std::array<Counts, 2> kinds{};
     std::array<Counts, kNumClasses> slots{};
     const Counts low = low_counts(sequences);
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     bool after_match = false;
     for (const Sequence& sequence : sequences) {
         runs.add(sequence.num_literals);
-        literals.price(sequence.num_literals, after_match ? recent.values[0] : 0, true);
+        literals.price(sequence.num_literals, after_match ? repeat_offsets.values[0] : 0, true);
         if (sequence.length == 0) break;
-        const unsigned place = recent.find(sequence.distance);
+        const unsigned index = repeat_offsets.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        const unsigned kind = place < kNumRepeatOffsets ? place : kNumRepeatOffsets + c;
+        const unsigned kind = index < kNumRepeatOffsets ? index : kNumRepeatOffsets + c;
         ++kinds[sequence.num_literals == 0][kind];
         lengths[kind].add(sequence.length - kMinLength);
-        if (place == kNumRepeatOffsets) {
+        if (index == kNumRepeatOffsets) {
             const uint32_t offset = sequence.distance - kClassBase[c];
             ++slots[c][offset >> (2 * c)];
         }
-        recent.use(place, sequence.distance);
+        repeat_offsets.use(index, sequence.distance);
         literals.price(sequence.length, 0, false);
         after_match = true;
     }

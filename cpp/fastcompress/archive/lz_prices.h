@@ -1,7 +1,7 @@
 // What literals and fields of a parse will cost, by an earlier parse of the same text: in units of 1/256 bit, integers
 // only.
 //
-// A literal costs what it would have at its place, by models that have seen the earlier parse's literals before it.
+// A literal costs what it would have at its index, by models that have seen the earlier parse's literals before it.
 // (Prices by how often a byte followed another in the whole parse were tried first, and led to larger files.) A field
 // costs by how often it occurred.
 #pragma once
@@ -32,7 +32,7 @@ class Prices {
 
     uint32_t literal(size_t position) const { return literal_[position]; }
     uint32_t run(uint32_t num_literals) const { return run_[num_literals < kMostRun ? num_literals : kMostRun]; }
-    uint32_t recent(bool after_match, unsigned place) const { return kind_[after_match][place]; }
+    uint32_t repeat(bool after_match, unsigned index) const { return kind_[after_match][index]; }
     uint32_t distance(bool after_match, uint32_t distance, unsigned distance_class) const {
         const uint32_t offset = distance - kClassBase[distance_class];
         const unsigned slot = offset >> (2 * distance_class);

@@ -64,11 +64,11 @@ struct Part {
 };
 
 // One model, or a mix: what coding a symbol takes.
-class PlainNibbles {
+class ScalarNibbles {
   public:
-    explicit PlainNibbles(const NibbleModel& model) : values_(model.values) {}
-    PlainNibbles towards(const NibbleModel& to, uint16_t weight) const {
-        PlainNibbles mixed = *this;
+    explicit ScalarNibbles(const NibbleModel& model) : values_(model.values) {}
+    ScalarNibbles towards(const NibbleModel& to, uint16_t weight) const {
+        ScalarNibbles mixed = *this;
         for (size_t i = 1; i < 16; ++i) {
             const int difference = int{to.values[i]} - values_[i];
             mixed.values_[i] = static_cast<uint16_t>(values_[i] + ((difference * weight) >> 16));
@@ -90,7 +90,7 @@ class PlainNibbles {
     std::array<uint16_t, 16> values_;
 };
 
-inline void learn_plainly(NibbleModel& model, unsigned symbol, const Rates& rates) {
+inline void learn_scalar(NibbleModel& model, unsigned symbol, const Rates& rates) {
     const unsigned seen = model.values[0];
     for (unsigned i = 1; i < 16; ++i) {
         const int target = static_cast<int>(i) + (i > symbol ? kNibbleTotal - 16 : 0);
@@ -159,10 +159,10 @@ inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
 
 #else
 
-using Nibbles = PlainNibbles;
+using Nibbles = ScalarNibbles;
 
 inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
-    learn_plainly(model, symbol, rates);
+    learn_scalar(model, symbol, rates);
 }
 
 #endif

@@ -35,19 +35,19 @@ void parallel_parts(size_t count, size_t num_threads, const Weight& weight, cons
     }
     size_t total = 0;
     for (size_t i = 0; i < count; ++i) total += weight(i);
-    std::vector<size_t> borders(num_parts + 1, count);
-    borders[0] = 0;
+    std::vector<size_t> boundaries(num_parts + 1, count);
+    boundaries[0] = 0;
     size_t seen = 0;
     size_t part = 1;
     for (size_t i = 0; i < count && part < num_parts; ++i) {
         seen += weight(i);
-        while (part < num_parts && seen >= total / num_parts * part) borders[part++] = i + 1;
+        while (part < num_parts && seen >= total / num_parts * part) boundaries[part++] = i + 1;
     }
 
     std::vector<std::exception_ptr> errors(num_parts);
     const auto run = [&](size_t k) {
         try {
-            body(k, borders[k], borders[k + 1]);
+            body(k, boundaries[k], boundaries[k + 1]);
         } catch (...) {
             errors[k] = std::current_exception();
         }

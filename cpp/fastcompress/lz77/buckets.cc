@@ -62,7 +62,7 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
                           static_cast<uint32_t>(below >> k * kBitsOfExtra & ((1u << kBitsOfExtra) - 1)));
         }
     };
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     for (size_t i = 0; i < tokens.size(); ++i) {
         const Token token = tokens[i];
         if (token.kind == TokenKind::kLiteral) {
@@ -70,13 +70,13 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
             continue;
         }
         put(first_length(), uint64_t{token.length} - params_.min_length + 1);
-        const uint32_t place = recent.find(token.value);
-        if (place < kNumRecent) {
-            ids.push_back(first_recent() + place);
+        const uint32_t index = repeat_offsets.find(token.value);
+        if (index < kNumRepeatOffsets) {
+            ids.push_back(first_repeat_offset() + index);
         } else {
             put(first_distance(), token.value);
         }
-        recent.use(place, token.value);
+        repeat_offsets.use(index, token.value);
     }
     return ids;
 }
@@ -84,7 +84,7 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
 Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t> ids) const {
     Decoded decoded;
     decoded.byte_lengths.assign(ids.size(), 0);
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     size_t i = 0;
     uint32_t id = 0;  // ids[i], loaded once: another thread may change it
     const auto bad = [&](const std::string& what) {
@@ -115,22 +115,23 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
             decoded.byte_lengths[i] = 1;
             continue;
         }
-        if (id >= first_recent()) return bad("stands where a byte or a length belongs");
+        if (id >= first_repeat_offset()) return bad("stands where a byte or a length belongs");
         const uint64_t length = read(id - first_length(), problem) + params_.min_length - 1;
         if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (length > params_.max_length) return bad("ends a length above max_length");
         if (++i == ids.size()) break;
         id = read_once(ids[i]);
-        if (id < first_recent() || id >= first_extra()) return bad("stands where a distance belongs");
-        const bool is_recent = id < first_distance();
-        const uint64_t distance = is_recent ? recent[id - first_recent()] : read(id - first_distance(), problem);
+        if (id < first_repeat_offset() || id >= first_extra()) return bad("stands where a distance belongs");
+        const bool is_repeat = id < first_distance();
+        const uint64_t distance =
+            is_repeat ? repeat_offsets[id - first_repeat_offset()] : read(id - first_distance(), problem);
         if (!problem.ok()) return problem;
         if (i == ids.size()) break;
         if (distance > params_.window) return bad("ends a distance above the window");
         decoded.tokens.push(Token::match(static_cast<uint32_t>(distance), static_cast<uint32_t>(length)));
         decoded.byte_lengths[i] = static_cast<int64_t>(length);
-        recent.use(recent.find(static_cast<uint32_t>(distance)), static_cast<uint32_t>(distance));
+        repeat_offsets.use(repeat_offsets.find(static_cast<uint32_t>(distance)), static_cast<uint32_t>(distance));
     }
     return decoded;
 }

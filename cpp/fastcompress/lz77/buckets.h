@@ -14,15 +14,14 @@ namespace fastcompress::lz77 {
 class BucketAlphabet {
   public:
     static constexpr uint32_t kNumBytes = 256;
-    static constexpr uint32_t kNumRecent = kNumRepeatOffsets;
     static constexpr int kBitsOfExtra = 4;
 
     // Valid params.
     explicit BucketAlphabet(const Params& params);
 
     uint32_t first_length() const { return kNumBytes; }
-    uint32_t first_recent() const { return first_length() + num_lengths_; }
-    uint32_t first_distance() const { return first_recent() + kNumRecent; }
+    uint32_t first_repeat_offset() const { return first_length() + num_lengths_; }
+    uint32_t first_distance() const { return first_repeat_offset() + kNumRepeatOffsets; }
     uint32_t first_extra() const { return first_distance() + num_distances_; }
     uint32_t num_ids() const { return first_extra() + (1u << kBitsOfExtra); }
     // The most ids that one token becomes.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kProgressEvery = 256;
 // As a Vocabulary allows.
-constexpr size_t kMaxSpellingBytes = 0xffffffffu;
+constexpr size_t kMaxTokenBytes = 0xffffffffu;
 
 Status trainer_is_spent() {
     return invalid_argument("this trainer has trained already; make another one, and add the pretokens again");
@@ -35,11 +35,11 @@ Result<std::unique_ptr<Trainer>> Trainer::make(TrainerSettings settings) {
         return status;
     }
     if (trainer->is_huggingface()) {
-        if (Status status = trainer->reserve_spellings(); !status.ok()) return status;
+        if (Status status = trainer->reserve_symbol_bytes(); !status.ok()) return status;
     }
     std::vector<uint32_t> lengths;
-    for (const std::string& spelling : trainer->spelling_)
-        lengths.push_back(static_cast<uint32_t>(std::max<size_t>(1, spelling.size())));
+    for (const std::string& bytes : trainer->symbol_bytes_)
+        lengths.push_back(static_cast<uint32_t>(std::max<size_t>(1, bytes.size())));
     trainer->symbols_.emplace(std::move(lengths));
     return trainer;
 }
@@ -54,7 +54,7 @@ void Trainer::start_from_bytes() {
     }
     for (TokenId symbol = 0; symbol < 256; ++symbol) {
         symbol_of_byte_[bytes[symbol]] = symbol;
-        spelling_.emplace_back(1, static_cast<char>(bytes[symbol]));
+        symbol_bytes_.emplace_back(1, static_cast<char>(bytes[symbol]));
     }
 }
 
@@ -67,15 +67,15 @@ Status Trainer::start_from_base() {
     }
     encoder_ = std::make_unique<Encoder>(base);
     for (TokenId id = 0; id < base.size(); ++id) {
-        spelling_.emplace_back(base.is_ordinary(id) ? as_chars(base.token_bytes(id)) : std::string_view());
+        symbol_bytes_.emplace_back(base.is_ordinary(id) ? as_chars(base.token_bytes(id)) : std::string_view());
     }
     return {};
 }
 
 // Under Hugging Face's rules, a merge that spells an older token becomes it.
-Status Trainer::reserve_spellings() {
-    for (TokenId symbol = 0; symbol < spelling_.size(); ++symbol) {
-        if (!spelling_[symbol].empty()) symbol_with_.try_emplace(spelling_[symbol], symbol);
+Status Trainer::reserve_symbol_bytes() {
+    for (TokenId symbol = 0; symbol < symbol_bytes_.size(); ++symbol) {
+        if (!symbol_bytes_[symbol].empty()) symbol_of_bytes_.try_emplace(symbol_bytes_[symbol], symbol);
     }
     std::vector<std::string> specials = settings_.special_tokens;
     if (settings_.base != nullptr) {
@@ -83,7 +83,7 @@ Status Trainer::reserve_spellings() {
     }
     for (const std::string& special : specials) {
         const std::optional<std::string> bytes = bytes_of_byte_alphabet(special);
-        if (bytes && !symbol_with_.try_emplace(*bytes, kNoToken).second) return special_token_is_learned(*bytes);
+        if (bytes && !symbol_of_bytes_.try_emplace(*bytes, kNoToken).second) return special_token_is_learned(*bytes);
     }
     return {};
 }
@@ -129,13 +129,13 @@ Result<VocabularySpec> Trainer::train(const Progress& progress) {
     const std::vector<TokenId> id_of = ids_of_symbols();
     VocabularySpec spec;
     spec.pattern = settings_.pattern;
-    TokenId next_special = is_huggingface() ? 0 : static_cast<TokenId>(spelling_.size());
+    TokenId next_special = is_huggingface() ? 0 : static_cast<TokenId>(symbol_bytes_.size());
     if (settings_.base != nullptr) {
         spec = settings_.base->spec();
-        next_special = static_cast<TokenId>(spelling_.size());
+        next_special = static_cast<TokenId>(symbol_bytes_.size());
     }
-    spec.tokens.resize(spelling_.size() + num_specials);
-    for (size_t symbol = 0; symbol < spelling_.size(); ++symbol) spec.tokens[id_of[symbol]] = spelling_[symbol];
+    spec.tokens.resize(symbol_bytes_.size() + num_specials);
+    for (size_t symbol = 0; symbol < symbol_bytes_.size(); ++symbol) spec.tokens[id_of[symbol]] = symbol_bytes_[symbol];
     for (const std::string& text : settings_.special_tokens) spec.added_tokens.push_back({text, next_special++});
     append_merges(spec, id_of);
     return spec;
@@ -147,45 +147,45 @@ Status Trainer::learn(size_t num_tokens, const Progress& progress) {
     const MergeRules rules{is_huggingface(), settings_.min_frequency, settings_.max_token_length};
     MergeLoop loop(std::move(*symbols_), rules, num_tokens);
     symbols_.reset();
-    const size_t wanted = spelling_.size() + num_tokens;
-    size_t num_spelled = 0;
-    while (spelling_.size() < wanted) {
+    const size_t wanted = symbol_bytes_.size() + num_tokens;
+    size_t num_token_bytes = 0;
+    while (symbol_bytes_.size() < wanted) {
         const std::optional<MergeLoop::Candidate> candidate = loop.pop_most_frequent();
         if (!candidate) break;
         const Result<TokenId> symbol = symbol_for_merge(candidate->pair);
         if (!symbol.ok()) return symbol.status();
         const TokenId result = *symbol;
-        num_spelled += spelling_[result].size();
-        if (num_spelled > kMaxSpellingBytes)
+        num_token_bytes += symbol_bytes_[result].size();
+        if (num_token_bytes > kMaxTokenBytes)
             return invalid_data("the tokens learned spell over 4 GiB together; set max_token_length");
         merges_.push_back({left_of(candidate->pair), right_of(candidate->pair), result});
         loop.merge(*candidate, result);
-        if (merges_.size() % kProgressEvery == 0) progress(num_tokens - (wanted - spelling_.size()), num_tokens);
+        if (merges_.size() % kProgressEvery == 0) progress(num_tokens - (wanted - symbol_bytes_.size()), num_tokens);
     }
     return {};
 }
 
 // The symbol that a merge makes, a new one or, under Hugging Face's rules, perhaps an old one.
 Result<TokenId> Trainer::symbol_for_merge(Pair pair) {
-    std::string spelling = spelling_[left_of(pair)] + spelling_[right_of(pair)];
-    const auto next = static_cast<TokenId>(spelling_.size());
+    std::string bytes = symbol_bytes_[left_of(pair)] + symbol_bytes_[right_of(pair)];
+    const auto next = static_cast<TokenId>(symbol_bytes_.size());
     if (is_huggingface()) {
-        const auto [found, is_new] = symbol_with_.try_emplace(spelling, next);
-        if (found->second == kNoToken) return special_token_is_learned(spelling);
+        const auto [found, is_new] = symbol_of_bytes_.try_emplace(bytes, next);
+        if (found->second == kNoToken) return special_token_is_learned(bytes);
         if (!is_new) return TokenId{found->second};
     }
-    spelling_.push_back(std::move(spelling));
+    symbol_bytes_.push_back(std::move(bytes));
     return TokenId{next};
 }
 
 std::vector<TokenId> Trainer::ids_of_symbols() const {
-    std::vector<TokenId> id_of(spelling_.size());
+    std::vector<TokenId> id_of(symbol_bytes_.size());
     std::iota(id_of.begin(), id_of.end(), 0);
     if (!is_huggingface() || settings_.base != nullptr) return id_of;
     // Special tokens, the alphabet, merges, and last the bytes that are not in the alphabet.
     auto next = static_cast<TokenId>(settings_.special_tokens.size());
     const auto is_left_out = [&](size_t symbol) {
-        return symbol < 256 && !is_in_alphabet_[static_cast<uint8_t>(spelling_[symbol][0])];
+        return symbol < 256 && !is_in_alphabet_[static_cast<uint8_t>(symbol_bytes_[symbol][0])];
     };
     for (const bool left_out : {false, true}) {
         for (size_t symbol = 0; symbol < id_of.size(); ++symbol) {

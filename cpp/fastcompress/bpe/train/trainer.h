@@ -66,7 +66,7 @@ class Trainer {
     explicit Trainer(TrainerSettings settings);
     void start_from_bytes();
     Status start_from_base();
-    Status reserve_spellings();
+    Status reserve_symbol_bytes();
     Status learn(size_t num_tokens, const Progress& progress);
     Result<TokenId> symbol_for_merge(Pair pair);
     std::vector<TokenId> ids_of_symbols() const;
@@ -77,13 +77,13 @@ class Trainer {
     TrainerSettings settings_;
     // Symbols are numbered such that they compare as their ids do: ids of the base vocabulary, or bytes in the order of
     // their ids; then merges.
-    std::vector<std::string> spelling_;  // by symbol
+    std::vector<std::string> symbol_bytes_;  // by symbol
     std::array<TokenId, 256> symbol_of_byte_{};
     std::optional<SymbolArray> symbols_;
-    std::unique_ptr<Encoder> encoder_;                      // with the base vocabulary
-    TokenBuffer buffer_;                                    // of one pretoken
-    std::array<bool, 256> is_in_alphabet_{};                // by byte, kHuggingFace
-    std::unordered_map<std::string, TokenId> symbol_with_;  // kHuggingFace: by spelling; kNoToken: a special token
+    std::unique_ptr<Encoder> encoder_;                          // with the base vocabulary
+    TokenBuffer buffer_;                                        // of one pretoken
+    std::array<bool, 256> is_in_alphabet_{};                    // by byte, kHuggingFace
+    std::unordered_map<std::string, TokenId> symbol_of_bytes_;  // kHuggingFace: by spelling; kNoToken: a special token
     bool is_spent_ = false;
     uint64_t num_bytes_ = 0;     // of all pretokens, as often as they occur
     std::vector<Merge> merges_;  // of symbols, in the order made

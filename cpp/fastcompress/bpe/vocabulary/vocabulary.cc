@@ -24,7 +24,7 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     if (Status status = vocabulary.check_options(); !status.ok()) return status;
     if (Status status = vocabulary.check_added_tokens(); !status.ok()) return status;
     if (Status status = vocabulary.lay_out_tokens(); !status.ok()) return status;
-    if (Status status = vocabulary.index_spellings(); !status.ok()) return status;
+    if (Status status = vocabulary.index_tokens(); !status.ok()) return status;
     if (Status status = vocabulary.index_merges(); !status.ok()) return status;
     vocabulary.index_byte_pairs();
     vocabulary.index_whole_pretokens();
@@ -85,7 +85,7 @@ Status Vocabulary::lay_out_tokens() {
     return {};
 }
 
-Status Vocabulary::index_spellings() {
+Status Vocabulary::index_tokens() {
     size_t num_short = 0;
     for (TokenId id = 0; id < size(); ++id) num_short += token_bytes(id).size() <= ShortKey::kMaxBytes;
     short_tokens_ = HugeArray<ShortToken>(table_size(num_short));
@@ -104,7 +104,7 @@ Status Vocabulary::index_spellings() {
         const TokenId id = static_cast<TokenId>(ahead - kAhead);
         if (!is_ordinary(id)) continue;
         const Bytes bytes = token_bytes(id);
-        const TokenId earlier = insert_spelling(id);
+        const TokenId earlier = insert_token(id);
         if (earlier == kNoToken) {
             if (bytes.size() == 1) byte_tokens_[bytes[0]] = id;
         } else if (spec_.order == MergeOrder::kRanks || bytes.size() == 1) {
@@ -115,7 +115,7 @@ Status Vocabulary::index_spellings() {
 }
 
 // Returns the earlier token of the same bytes, kNoToken if there was none.
-TokenId Vocabulary::insert_spelling(TokenId id) {
+TokenId Vocabulary::insert_token(TokenId id) {
     const Bytes bytes = token_bytes(id);
     if (bytes.size() <= ShortKey::kMaxBytes) {
         const ShortKey key = ShortKey::of_readable(bytes.data(), bytes.size());
@@ -202,13 +202,13 @@ void Vocabulary::index_whole_pretokens() {
 }
 
 TokenId Vocabulary::token_id(Bytes bytes) const {
-    const TokenId id = find_spelling(bytes);
+    const TokenId id = find_token(bytes);
     if (id != kNoToken) return id;
     const auto added = std::ranges::find(spec_.added_tokens, as_chars(bytes), &AddedToken::text);
     return added != spec_.added_tokens.end() ? added->id : kNoToken;
 }
 
-TokenId Vocabulary::find_spelling(Bytes bytes) const {
+TokenId Vocabulary::find_token(Bytes bytes) const {
     if (bytes.size() > ShortKey::kMaxBytes) return long_tokens_[find_long_slot(bytes)];
     const ShortToken& slot = short_tokens_[find_short_slot(ShortKey::of(bytes))];
     return slot.key.high != 0 ? slot.id : kNoToken;
@@ -226,7 +226,7 @@ size_t Vocabulary::find_long_slot(Bytes bytes) const {
 
 TokenId Vocabulary::whole_pretoken(Bytes pretoken) const {
     if (pretoken.size() <= ShortKey::kMaxBytes) return whole_pretoken(ShortKey::of(pretoken));
-    const TokenId id = find_spelling(pretoken);
+    const TokenId id = find_token(pretoken);
     return id != kNoToken && is_whole_long_[id] ? id : kNoToken;
 }
 

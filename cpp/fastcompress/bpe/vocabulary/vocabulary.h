@@ -128,14 +128,14 @@ class Vocabulary {
     Status check_normalized_texts() const;
     Status check_options() const;
     Status lay_out_tokens();
-    Status index_spellings();
+    Status index_tokens();
     Status index_merges();
     void index_rank_pairs();
     void index_byte_pairs();
     void index_whole_pretokens();
     bool all_are_whole() const { return spec_.order == MergeOrder::kRanks || spec_.ignore_merges; }
-    TokenId find_spelling(Bytes bytes) const;
-    TokenId insert_spelling(TokenId id);
+    TokenId find_token(Bytes bytes) const;
+    TokenId insert_token(TokenId id);
     size_t find_long_slot(Bytes bytes) const;
     Status replace_missing_bytes();
     uint32_t format_version() const;

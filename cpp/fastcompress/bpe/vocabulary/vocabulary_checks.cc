@@ -76,7 +76,7 @@ Status Vocabulary::check_normalized_texts() const {
 
 // Gives the bytes without a token that of U+FFFD, where that is allowed.
 Status Vocabulary::replace_missing_bytes() {
-    const TokenId replacement = find_spelling(as_bytes("\xef\xbf\xbd"));
+    const TokenId replacement = find_token(as_bytes("\xef\xbf\xbd"));
     for (size_t byte = 0; byte < 256; ++byte) {
         if (byte_tokens_[byte] != kNoToken) continue;
         if (spec_.order == MergeOrder::kRanks || occurs_in_utf8(byte) || replacement == kNoToken) {

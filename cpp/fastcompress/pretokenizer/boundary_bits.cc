@@ -61,8 +61,8 @@ FASTCOMPRESS_INLINED uint64_t any_of(const Words& words) {
     return any;
 }
 
-// The bitmap of one class at some words, shifted to show the class of the bytes before or after each byte. All functions
-// are inlined, so that distances are constants where they are used.
+// The bitmap of one class at some words, shifted to show the class of the bytes before or after each byte. All
+// functions are inlined, so that distances are constants where they are used.
 template <class Words>
 struct Row {
     const uint64_t* words;
@@ -147,8 +147,8 @@ class LocalRules {
     using Row = pretokenizer::Row<Words>;
 
     FASTCOMPRESS_INLINED Words first_bytes() const { return kAscii ? ~Words{} : ~continuation_.here(); }
-    // Words of gpt2 and cl100k are letters. In o200k they are letters and marks, and the scanner looks at marks that may
-    // belong to the symbols before them.
+    // Words of gpt2 and cl100k are letters. In o200k they are letters and marks, and the scanner looks at marks that
+    // may belong to the symbols before them.
     FASTCOMPRESS_INLINED Words words_here() const { return kCased ? upper_.here() | lower_.here() : letters_.here(); }
     FASTCOMPRESS_INLINED Words words_before() const {
         return kCased ? upper_.before(1) | lower_.before(1) : letters_.before(1);
@@ -357,7 +357,7 @@ void BoundaryBits::absorb_newlines() {
         if (newlines_after_symbols_[begin / 64] >> begin % 64 & 1) break;
     }
     if (begin == size_) return;
-    // The run may go on past the window.
+    // The run may continue past the window.
     boundaries_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
     uncertain_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
     if (limit_ < size_) limit_ = std::min(limit_, begin);

@@ -29,8 +29,8 @@ namespace fastcompress::pretokenizer {
 struct BoundaryRules {
     enum WordRule : uint8_t {
         kSpaceBefore,  // " ?\p{L}+", as in gpt2: one space belongs to the word, number or symbols after it
-        kAnyBefore,  // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: so does one character that is not a letter, number, CR or LF
-        kCasedWords,  // the same, but words divide where upper case follows lower case, as in o200k
+        kAnyBefore,    // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: so does one other character that is not CR or LF
+        kCasedWords,   // the same, but words divide where upper case follows lower case, as in o200k
     };
     WordRule words = kSpaceBefore;
     uint8_t max_digits = 0;  // the number of digits per pretoken, 1 or 3; 0: numbers do not divide

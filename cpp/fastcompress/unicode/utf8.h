@@ -15,8 +15,8 @@ struct DecodedCodePoint {
 };
 
 // Decodes the code point at text[position]. Requires position < size. A byte that does not begin a well-formed sequence
-// (Unicode 16, table 3-7: no overlong forms, no surrogates, nothing past U+10FFFF, no truncation) decodes to one invalid
-// code point of one byte, so every byte string has exactly one reading and nothing is lost.
+// (Unicode 16, table 3-7: no overlong forms, no surrogates, nothing past U+10FFFF, no truncation) decodes to one
+// invalid code point of one byte, so every byte string has exactly one reading and nothing is lost.
 inline DecodedCodePoint decode_utf8(const uint8_t* text, size_t position, size_t size) {
     const uint8_t b0 = text[position];
     if (b0 < 0x80) return {b0, 1};

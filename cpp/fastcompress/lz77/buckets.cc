@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kBitsOfExtra = BucketAlphabet::kBitsOfExtra;
 
-// A number n >= 1 is in bucket floor(log2 n), which leaves as many bits to say.
+// Returns the bucket of a number n >= 1, floor(log2 n), which is also its number of extra bits.
 uint32_t bucket_of(uint64_t number) {
     return static_cast<uint32_t>(std::bit_width(number)) - 1;
 }
@@ -90,7 +90,7 @@ Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t>
     const auto bad = [&](const std::string& what) {
         return malformed("id " + std::to_string(id) + " at position " + std::to_string(i) + " " + what);
     };
-    // A number of a bucket, 0 if the ids end before it is known.
+    // Reads the extra bits of a bucket. Returns the number, or 0 if the ids end first.
     const auto read = [&](uint32_t bucket, Status& problem) -> uint64_t {
         uint64_t number = 1;
         for (uint32_t left = bucket; left > 0;) {

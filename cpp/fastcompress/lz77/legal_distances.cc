@@ -1,5 +1,6 @@
-// All legal distances at once: what is asked of each of them is the same for all that begin with the same min_length
-// bytes, and how many of those are nearer is counted as they come, nearest first.
+// Finds all legal distances at once. Distances are visited nearest first and grouped by the min_length bytes at their
+// source: may_begin() has the same result for all of a group, and the number of nearer candidates is the size of the
+// group so far.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -9,10 +10,10 @@
 namespace fastcompress::lz77 {
 namespace {
 
-// The distances so far whose sources begin with the same bytes.
+// The distances visited so far whose sources begin with the same min_length bytes.
 struct Group {
     uint32_t nearest;
-    uint32_t last;  // the others follow in `nearer`
+    uint32_t last;  // the last distance; `nearer` links each distance to the one before it
     uint32_t size;
     bool may_begin;
 };
@@ -25,7 +26,7 @@ std::vector<uint32_t> IncrementalParser::legal_distances() const {
     const uint32_t min_length = params_.min_length;
     const std::array<bool, 256> continuing = continuing_bytes();
     std::vector<uint32_t> legal;
-    // Nearer ones than min_length copy what they have written: each by itself.
+    // Matches of a distance below min_length copy bytes that they have written, so these are checked one by one.
     const uint32_t first = std::min(most, min_length - 1);
     for (uint32_t distance = 1; distance <= first; ++distance) {
         if (!legal_lengths(distance, continuing).is_empty()) legal.push_back(distance);
@@ -34,13 +35,13 @@ std::vector<uint32_t> IncrementalParser::legal_distances() const {
     history_.copy(end - most, most, window.data());
     const uint8_t* const window_end = window.data() + most;
     const int bits = std::bit_width(most);
-    std::vector<uint32_t> slots(size_t{1} << bits);  // of groups by hash; the number of one, plus one
+    std::vector<uint32_t> slots(size_t{1} << bits);  // by hash: the index of a group plus one; 0: empty
     std::vector<Group> groups;
     std::vector<uint32_t> nearer(size_t{most} + 1);
     const Gram& gram = history_.gram();
     for (uint32_t distance = first + 1; distance <= most; ++distance) {
         const uint8_t* const source = window_end - distance;
-        if (continuing[*source]) continue;  // (and all others of its group, since it is their first byte)
+        if (continuing[*source]) continue;  // the same holds for its whole group, which shares the byte
         size_t slot = gram.hash(source, bits);
         while (slots[slot] != 0 && !gram.equal(window_end - groups[slots[slot] - 1].nearest, source)) {
             slot = (slot + 1) & (slots.size() - 1);
@@ -54,10 +55,10 @@ std::vector<uint32_t> IncrementalParser::legal_distances() const {
         nearer[distance] = std::exchange(group.last, distance);
         uint32_t num_nearer = group.size++;
         if (!group.may_begin) continue;
-        // Whether a nearer candidate is as long as a match can be, or goes on forever.
+        // Whether a nearer candidate has the maximal length, or agrees forever.
         const auto is_as_long = [&](uint32_t other) {
             const size_t limit = std::min<size_t>(params_.max_length, size_t{distance} + other);
-            // The last byte first: where it differs nothing else matters.
+            // The last byte is compared first: it differs most often.
             return text[end - other + limit - 1] == text[end + limit - 1] &&
                    text.agreement(end - other, end, limit) == limit;
         };

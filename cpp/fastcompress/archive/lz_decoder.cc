@@ -28,7 +28,7 @@ inline uint32_t get_number(RangeDecoder& stream, NumberModels& models, BitReader
     return 15 + kEscapeBase[bucket] + bits.read(kEscapeBits[bucket]);
 }
 
-// `length` bytes that repeat those `distance` before them, one by one. `room` >= length bytes may be written.
+// Copies a match: each byte equals the one `distance` bytes before it. Up to `room` >= length bytes may be overwritten.
 inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room) {
     const uint8_t* source = out - distance;
     if (distance >= 16 && room >= length + 16) [[likely]] {
@@ -40,7 +40,7 @@ inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room
         return;
     }
     size_t done = 0;
-    while (done < length) {  // what has been copied repeats itself
+    while (done < length) {  // the copied bytes repeat, so each step can copy all of them
         const size_t step = std::min(distance + done, length - done);
         std::memcpy(out + done, source, step);
         done += step;
@@ -53,7 +53,7 @@ struct Streams {
     bool models_low_bits;
 };
 
-// What stands before the streams.
+// Reads the fields before the streams. nullopt if they are invalid.
 std::optional<Streams> split(Bytes coded) {
     if (coded.empty() || coded[0] > 1) return std::nullopt;
     Streams streams;
@@ -65,7 +65,7 @@ std::optional<Streams> split(Bytes coded) {
             if (i == coded.size() || shift > 28) return std::nullopt;
             const uint8_t byte = coded[i++];
             size |= uint64_t{byte & 0x7fu} << shift;
-            if (byte == 0 && shift > 0) return std::nullopt;  // a longer form of a smaller size
+            if (byte == 0 && shift > 0) return std::nullopt;  // a size with more groups than it needs
             if (byte < 0x80) break;
         }
     }
@@ -90,10 +90,10 @@ class SequenceDecoder {
           models_low_bits_(streams.models_low_bits),
           literals_(block_bytes) {}
 
-    // False: a match from before the block, or more bytes than it has.
+    // Returns false if a match begins before the block, or literals or a match end after it.
     bool decode(std::span<uint8_t> block);
     bool ok() const { return commands_.ok() && distances_.ok() && upper_.ok() && lower_.ok() && bits_.ok(); }
-    // Whether the streams are, to the last bit, what an encoder writes for the block that was decoded.
+    // Whether the streams are, to the last bit, those that an encoder writes for the decoded block.
     bool is_finished(const Streams& streams) const {
         return commands_.is_finished_by(streams.codes[kCommands]) &&
                distances_.is_finished_by(streams.codes[kDistances]) && upper_.is_finished_by(streams.codes[kUpper]) &&

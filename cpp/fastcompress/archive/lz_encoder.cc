@@ -100,11 +100,11 @@ class SequenceEncoder {
     BitWriter bits_;
 };
 
-// What a level looks at. The parse is made anew `passes` times, by the prices that the one before led to; only the last
-// time with all of `depth` and `nice`. A literal takes longer to decode than the bytes of a match, so it is charged
-// `literal_tax` more than its price.
+// The search effort of a level. After the first parse, the block is parsed `passes` more times, each time with prices
+// from the parse before; only the last pass uses `depth` and `nice` in full. A literal takes longer to decode than the
+// bytes of a match, so `literal_tax` is added to its price.
 struct Effort {
-    uint32_t min_length;  // of the first parse
+    uint32_t min_length;  // smallest length of a match in the first parse
     uint32_t lazy_depth;
     unsigned passes;
     uint32_t depth;

@@ -1,7 +1,8 @@
-// The parse by price is a shortest path: positions are nodes, tokens edges, each relaxed once, from left to right. The
-// price of an edge depends on the path before it (repeat offsets, how many literals in a row), and for that only the
-// best path to each node is looked at, so the result is nearly, not always, of least price. A path is settled where all
-// go through one node, after kMostNodes nodes, or before a match of `nice` bytes, which is taken as it is.
+// The parse by price is a search for the shortest path: positions are nodes and tokens are edges, which are relaxed
+// once each, from left to right. The price of an edge depends on the path before it (its repeat offsets and its number
+// of literals in a row), and only the best path to each node is considered. So the result is close to the lowest price,
+// but not always the lowest. The path up to a node is committed when all paths go through it, after kMostNodes nodes,
+// or before a match of at least `nice` bytes, which is always taken.
 #include "fastcompress/archive/lz_parse.h"
 
 #include "fastcompress/archive/match_tree.h"
@@ -15,9 +16,9 @@ constexpr uint32_t kInfinite = ~uint32_t{0};
 
 struct Node {
     uint32_t price = kInfinite;
-    uint32_t length = 0;  // of the token that ends here; 1: a literal
+    uint32_t length = 0;  // length of the token that ends here; 1 for a literal
     uint32_t distance = 0;
-    uint32_t run = 0;  // literals up to here
+    uint32_t run = 0;  // number of literals in a row that end here
     unsigned repeat_index = 0;
     RepeatOffsets repeat_offsets;
 };
@@ -53,7 +54,7 @@ class PriceParser {
     const Prices& prices_;
     uint32_t nice_;
     MatchTree tree_;
-    std::vector<Node> nodes_;  // from begin_ on
+    std::vector<Node> nodes_;  // nodes_[i] is the position begin_ + i
     std::vector<Match> matches_;
     Match* matches_end_ = nullptr;
     size_t begin_ = 0;
@@ -66,7 +67,7 @@ class PriceParser {
 
 void PriceParser::parse_some() {
     nodes_[0] = Node();
-    nodes_[0].price = 1 << 24;  // a literal may cost less than nothing, if a longer run is cheaper
+    nodes_[0].price = 1 << 24;  // not 0, because a literal has a negative price where a longer run is cheaper
     nodes_[0].run = run_;
     nodes_[0].repeat_offsets = repeat_offsets_;
     last_ = 0;
@@ -84,7 +85,7 @@ void PriceParser::parse_some() {
     commit(here);
 }
 
-// What is known of a node once all edges to it are relaxed.
+// Completes a node once all edges to it are relaxed.
 void PriceParser::visit(uint32_t here) {
     Node& node = nodes_[here];
     const Node& before = nodes_[here - node.length];
@@ -97,7 +98,7 @@ void PriceParser::visit(uint32_t here) {
     }
 }
 
-// The match at a node, if it is so long that others need not be tried.
+// Takes the match at a node if it has at least `nice` bytes, so that no other is tried. Returns whether it does.
 bool PriceParser::take_long(uint32_t here) {
     const size_t at = begin_ + here;
     const size_t most = text_.size() - at;
@@ -174,7 +175,7 @@ void PriceParser::relax_matches(uint32_t here) {
     }
 }
 
-// The best path from begin_ to a node becomes part of the parse.
+// Makes the best path from begin_ to a node part of the parse.
 void PriceParser::commit(uint32_t here) {
     std::vector<const Node*> path;
     for (uint32_t i = here; i > 0; i -= nodes_[i].length) path.push_back(&nodes_[i]);
@@ -197,8 +198,8 @@ void PriceParser::emit_match(uint32_t distance, uint32_t length) {
 }  // namespace
 
 std::vector<Sequence> parse_lazily(Bytes text, uint32_t min_length, uint32_t depth) {
-    // Longer least lengths than 8 bytes take lz77 ten times as long on texts with long runs; they are sifted out here
-    // instead.
+    // With a min_length above 8, lz77 takes ten times as long on texts with long runs; so shorter matches are dropped
+    // here instead.
     const uint32_t least = std::min(min_length, 8u);
     const lz77::Params params = {lz77::kUnlimited, least, lz77::kUnlimited, depth, lz77::ParseRule::kLazy};
     const lz77::TokenColumns tokens = lz77::parse(text, params);

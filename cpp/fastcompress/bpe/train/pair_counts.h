@@ -27,16 +27,16 @@ class PairCounts {
     struct Slot {
         uint64_t key;  // pair + 1; 0: empty
         int64_t count;
-        uint32_t list;  // of the owner's; 0 at first
+        uint32_t list;  // for the owner of the table; 0 at first
         Pair pair() const { return key - 1; }
     };
 
-    // Null if the pair is not there. A pointer is good until the next insert.
+    // Returns null if the pair is not in the table. A pointer is valid until the next insert().
     Slot* find(Pair pair) {
         Slot& slot = slots_[slot_of(pair)];
         return slot.key == 0 ? nullptr : &slot;
     }
-    // Added with count 0 if it is not there.
+    // Returns the slot of a pair, which is added with count 0 if it is new.
     Slot& insert(Pair pair) {
         size_t i = slot_of(pair);
         if (slots_[i].key == 0) {

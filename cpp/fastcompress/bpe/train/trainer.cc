@@ -11,16 +11,16 @@ namespace fastcompress::bpe {
 namespace {
 
 constexpr size_t kProgressEvery = 256;
-// As a Vocabulary allows.
+// The limit of a Vocabulary.
 constexpr size_t kMaxTokenBytes = 0xffffffffu;
 
 Status trainer_is_spent() {
-    return invalid_argument("this trainer has trained already; make another one, and add the pretokens again");
+    return invalid_argument("this trainer has been used already; make another one and add the pretokens again");
 }
 
 Status special_token_is_learned(const std::string& bytes) {
-    return invalid_argument("a special token is spelled like the ordinary token '" + bytes +
-                            "': leave it out of special_tokens, or train with tie_break='lowest_id'");
+    return invalid_argument("a special token has the text of the ordinary token '" + bytes +
+                            "'; leave it out of special_tokens, or train with tie_break='lowest_id'");
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ Status Trainer::start_from_base() {
     const Vocabulary& base = *settings_.base;
     if (base.order() != MergeOrder::kMerges) {
         return invalid_argument(
-            "continue_from is a vocabulary of ranks, which lists no merges to go on from; give one that was trained "
-            "here or read from a tokenizer.json");
+            "continue_from is a vocabulary of ranks, which lists no merges; it must be one that was trained with this "
+            "library or read from a tokenizer.json");
     }
     encoder_ = std::make_unique<Encoder>(base);
     for (TokenId id = 0; id < base.size(); ++id) {
@@ -72,7 +72,7 @@ Status Trainer::start_from_base() {
     return {};
 }
 
-// Under Hugging Face's rules, a merge that spells an older token becomes it.
+// Under the rules of Hugging Face, a merge that makes the bytes of an older token becomes that token.
 Status Trainer::reserve_symbol_bytes() {
     for (TokenId symbol = 0; symbol < symbol_bytes_.size(); ++symbol) {
         if (!symbol_bytes_[symbol].empty()) symbol_of_bytes_.try_emplace(symbol_bytes_[symbol], symbol);
@@ -92,7 +92,8 @@ Status Trainer::add(Bytes pretoken, uint64_t count) {
     assert(!pretoken.empty() && count >= 1);
     if (is_spent_) return trainer_is_spent();
     const uint64_t most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - num_bytes_;
-    if (count > most / pretoken.size()) return invalid_data("counts of pretokens add up to over 2**63 bytes");
+    if (count > most / pretoken.size())
+        return invalid_data("the occurrences of all pretokens have 2^63 bytes or more; they must have fewer");
     buffer_.clear();
     if (encoder_) {
         encoder_->encode_by_merges(pretoken, buffer_);
@@ -101,11 +102,11 @@ Status Trainer::add(Bytes pretoken, uint64_t count) {
         for (size_t i = 0; i < pretoken.size(); ++i) symbols[i] = symbol_of_byte_[pretoken[i]];
         buffer_.commit(pretoken.size());
     }
-    // A single symbol has nothing to merge.
+    // There is nothing to merge in a single symbol.
     if (buffer_.size() >= 2 && !symbols_->add_pretoken(buffer_.tokens(), static_cast<int64_t>(count))) {
         return invalid_data(
-            "the distinct pretokens have over 4 GiB together, more than can be trained on; use less text"
-            ", or a pattern that cuts it into shorter pretokens");
+            "the distinct pretokens have more than 4 GiB together, the limit of training; use less text, or a pattern "
+            "that splits it into shorter pretokens");
     }
     num_bytes_ += count * pretoken.size();
     if (is_huggingface() && !encoder_) {
@@ -157,7 +158,7 @@ Status Trainer::learn(size_t num_tokens, const Progress& progress) {
         const TokenId result = *symbol;
         num_token_bytes += symbol_bytes_[result].size();
         if (num_token_bytes > kMaxTokenBytes)
-            return invalid_data("the tokens learned spell over 4 GiB together; set max_token_length");
+            return invalid_data("the learned tokens have more than 4 GiB together; set max_token_length");
         merges_.push_back({left_of(candidate->pair), right_of(candidate->pair), result});
         loop.merge(*candidate, result);
         if (merges_.size() % kProgressEvery == 0) progress(num_tokens - (wanted - symbol_bytes_.size()), num_tokens);
@@ -165,7 +166,7 @@ Status Trainer::learn(size_t num_tokens, const Progress& progress) {
     return {};
 }
 
-// The symbol that a merge makes, a new one or, under Hugging Face's rules, perhaps an old one.
+// Returns the symbol that a merge makes: a new one or, under the rules of Hugging Face, perhaps an old one.
 Result<TokenId> Trainer::symbol_for_merge(Pair pair) {
     std::string bytes = symbol_bytes_[left_of(pair)] + symbol_bytes_[right_of(pair)];
     const auto next = static_cast<TokenId>(symbol_bytes_.size());
@@ -182,7 +183,7 @@ std::vector<TokenId> Trainer::ids_of_symbols() const {
     std::vector<TokenId> id_of(symbol_bytes_.size());
     std::iota(id_of.begin(), id_of.end(), 0);
     if (!is_huggingface() || settings_.base != nullptr) return id_of;
-    // Special tokens, the alphabet, merges, and last the bytes that are not in the alphabet.
+    // The order of ids: special tokens, the alphabet, merges, and the bytes that are not in the alphabet.
     auto next = static_cast<TokenId>(settings_.special_tokens.size());
     const auto is_left_out = [&](size_t symbol) {
         return symbol < 256 && !is_in_alphabet_[static_cast<uint8_t>(symbol_bytes_[symbol][0])];
@@ -195,8 +196,8 @@ std::vector<TokenId> Trainer::ids_of_symbols() const {
     return id_of;
 }
 
-// Appends the merges made to those of the base vocabulary. Of several merges of one pair (Hugging Face's rules) the last
-// one counts, or the base's.
+// Appends the new merges to those of the base vocabulary. If a pair was merged several times (under the rules of
+// Hugging Face), keeps the merge of the base, or else the last one.
 void Trainer::append_merges(VocabularySpec& spec, const std::vector<TokenId>& id_of) const {
     std::unordered_set<Pair> seen;
     if (is_huggingface()) {

@@ -86,7 +86,7 @@ class ContextMixer {
 };
 
 // Codes one document or window with a frozen mixer, one byte at a time. Small, and cheap to make and to copy, so that
-// bytes can be tried and taken back. The mixer must outlive it; any number of readers may share one.
+// bytes can be tried and undone. The mixer must outlive it; any number of readers may share one.
 class FrozenReader {
   public:
     explicit FrozenReader(const ContextMixer& frozen);

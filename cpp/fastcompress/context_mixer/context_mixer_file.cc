@@ -1,4 +1,4 @@
-// The file of a context mixer: FORMAT.md, "The file of a context mixer".
+// Writes and reads the file of a context mixer (FORMAT.md, "The file").
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -21,7 +21,7 @@ std::vector<bpe::AddedToken> to_special_tokens(const Specials& specials) {
     return tokens;
 }
 
-// A name of the pretokenizer's, or the JSON of a custom pattern, which begins with a bracket as no name does.
+// Sets the pattern by name, or by the JSON of a custom pattern, which begins with a bracket (no name does).
 void set_pattern(bpe::VocabularySpec& spec, std::string_view pattern) {
     if (pattern.starts_with('[')) {
         spec.custom_pattern = pattern;
@@ -36,7 +36,7 @@ std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::str
     spec.order = bpe::MergeOrder::kRanks;
     set_pattern(spec, pattern);
     spec.added_tokens = to_special_tokens(specials);
-    for (bpe::AddedToken& token : spec.added_tokens) {  // as in tiktoken, a rank can be a special token's id as well
+    for (bpe::AddedToken& token : spec.added_tokens) {  // as in tiktoken, a special token may have the id of a rank
         if (token.id < tokens.size() && !tokens[token.id].empty()) token.flags |= bpe::kSharesId;
     }
     spec.tokens = std::move(tokens);
@@ -56,13 +56,17 @@ std::unique_ptr<Tokenizer> from_ranks(const py::dict& ranks, std::string_view pa
         const TokenId id = to_token_id(rank);
         if (id >= ranks.size() + bpe::kMaxUnusedIds) {
             raise(invalid_argument("rank " + std::to_string(id) + " in a vocabulary of " +
-                                   std::to_string(ranks.size()) + " tokens: at most " +
+                                   std::to_string(ranks.size()) + " tokens; at most " +
                                    std::to_string(bpe::kMaxUnusedIds) + " ids may be unused"));
         }
         if (id >= tokens.size()) tokens.resize(id + 1);
-        if (!tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
+        if (!tokens[id].empty())
+            raise(
+                invalid_argument("rank " + std::to_string(id) + " is repeated; each token must have a different rank"));
         tokens[id] = std::string(py::reinterpret_borrow<py::bytes>(token));
-        if (tokens[id].empty()) raise(invalid_argument("the token of rank " + std::to_string(id) + " is empty"));
+        if (tokens[id].empty())
+            raise(invalid_argument("the token of rank " + std::to_string(id) +
+                                   " is empty; it must have at least one byte"));
     }
     return from_tokens(std::move(tokens), pattern, specials);
 }
@@ -72,13 +76,13 @@ std::unique_ptr<Tokenizer> from_rank_file(const py::bytes& file, std::string_vie
     auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
     try {
         return from_tokens(std::move(tokens), pattern, specials);
-    } catch (const py::error_already_set&) {  // a token that stands twice, perhaps: then its line is named
+    } catch (const py::error_already_set&) {  // if the reason is a repeated token, the error names its line
         raise_if_failed(bpe::find_repeated_token(bytes));
         throw;
     }
 }
 
-// The ranks of a rank file, by token.
+// Returns the ranks of a rank file, by token.
 py::dict parse_rank_file(const py::bytes& file) {
     const Bytes bytes = bytes_of(file);
     const auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
@@ -92,7 +96,7 @@ py::dict parse_rank_file(const py::bytes& file) {
     return ranks;
 }
 
-// Every ordinary token and its id, in the order of ids.
+// Returns every ordinary token with its id, in the order of ids.
 py::dict ordinary_tokens(const Tokenizer& tokenizer) {
     const Vocabulary& vocabulary = tokenizer.vocabulary;
     py::dict ids;
@@ -155,7 +159,7 @@ py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
     return rows;
 }
 
-// A vocabulary of any kind: everything that a VocabularySpec holds.
+// Makes a vocabulary of merges from all fields of a VocabularySpec.
 std::unique_ptr<Tokenizer> from_merges(std::vector<std::string> tokens, const py::array_t<TokenId>& merges,
                                        std::string_view pattern,
                                        const std::vector<std::tuple<std::string, TokenId, uint8_t>>& added_tokens,

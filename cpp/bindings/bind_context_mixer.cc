@@ -22,14 +22,15 @@ std::unique_ptr<GuardedMixer> make_mixer(uint32_t log2_table_bytes, uint32_t log
 void update(GuardedMixer& guarded, py::handle data) {
     const TextView view(data);
     guarded.write([&](ContextMixer& mixer) {
-        if (mixer.is_frozen()) raise(invalid_argument("a frozen context mixer does not learn; train another"));
+        if (mixer.is_frozen())
+            raise(invalid_argument("the context mixer is frozen and cannot learn; train another one"));
         without_gil([&] { mixer.update(view.bytes()); });
     });
 }
 
 void check_precision(unsigned precision) {
     if (precision >= 8 && precision <= arithmetic::kMaxPrecision) return;
-    raise(invalid_argument("the precision is " + std::to_string(precision) + "; it must be 8 to " +
+    raise(invalid_argument("precision is " + std::to_string(precision) + "; it must be 8 to " +
                            std::to_string(arithmetic::kMaxPrecision)));
 }
 

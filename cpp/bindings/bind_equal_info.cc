@@ -21,13 +21,13 @@ using pretokenizer::Pattern;
 template <class T>
 using Array = py::array_t<T, py::array::c_style>;
 
-// How a codebook cuts texts beforehand; none if it does not.
+// Returns the pattern by which a codebook splits texts; nullopt if it does not.
 std::optional<Pattern> pattern_of(std::string_view name) {
     if (name.empty()) return std::nullopt;
     const Pattern pattern = parse_pattern(name);
     if (pretokenizer::info(pattern).name != name) {
-        raise(invalid_argument("codebooks name the pattern '" + std::string(pretokenizer::info(pattern).name) +
-                               "' so, not '" + std::string(name) + "'"));
+        raise(invalid_argument("pattern is '" + std::string(name) + "'; it must be the name '" +
+                               std::string(pretokenizer::info(pattern).name) + "', not an alias"));
     }
     return pattern;
 }
@@ -36,7 +36,7 @@ size_t threads_or_all(size_t num_threads) {
     return num_threads == 0 ? default_num_threads() : num_threads;
 }
 
-// A codebook and the pattern it names.
+// A codebook and the pattern that it names.
 class BoundCodebook {
   public:
     explicit BoundCodebook(Codebook book) : book_(std::move(book)), pattern_(pattern_of(book_.pattern())) {}
@@ -147,7 +147,7 @@ py::list strings(const BoundCodebook& self) {
     return all;
 }
 
-// bool[n, 256]: which bytes extend the string of each id to another.
+// Returns bool[n, 256]: the bytes that extend the string of each id to another string.
 py::array_t<bool> extensions(const BoundCodebook& self, const Array<uint32_t>& ids) {
     py::array_t<bool> rows({static_cast<py::ssize_t>(ids.size()), py::ssize_t{256}});
     bool* row = rows.mutable_data();

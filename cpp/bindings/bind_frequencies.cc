@@ -21,7 +21,7 @@ std::unique_ptr<Frequencies> make_frequencies(uint32_t num_symbols, uint32_t inc
     return make_guarded<AdaptiveFrequencies>(params);
 }
 
-// A copy of symbols that nobody else can change, each of the model's alphabet.
+// Returns a private copy of symbols. Raises DataError for a symbol that is not in the alphabet.
 std::vector<uint32_t> checked_symbols(uint32_t num_symbols, py::handle given) {
     const IntColumn<uint32_t> column(given, "symbols");
     std::vector<uint32_t> symbols(column.values().begin(), column.values().end());

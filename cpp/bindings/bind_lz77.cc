@@ -80,7 +80,7 @@ py::bytes reconstruct(py::handle kinds, py::handle values, py::handle lengths, s
     return bytes;
 }
 
-// Private copies of columns, once every token is known to be well-formed by itself.
+// Returns private copies of columns, after checking that every token is well-formed by itself.
 py::tuple check_tokens(py::handle kinds, py::handle values, py::handle lengths) {
     return to_arrays(TokenArrays(kinds, values, lengths).copy());
 }
@@ -88,7 +88,7 @@ py::tuple check_tokens(py::handle kinds, py::handle values, py::handle lengths) 
 void check_greedy(const Params& params) {
     if (params.rule == lz77::ParseRule::kGreedy) return;
     raise(invalid_argument(
-        "legal tokens are those of greedy parses: a lazy parse of a text cut after a token may begin with "
+        "only greedy parses have legal tokens, because the lazy parse of a text cut after a token may begin with "
         "other tokens; use parse='greedy'"));
 }
 
@@ -106,13 +106,13 @@ void append(Parser& guarded, py::handle data) {
 
 void truncate(IncrementalParser& parser, size_t num_bytes) {
     if (num_bytes > parser.num_bytes()) {
-        raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; the parser has " +
+        raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; it must be 0 to " +
                                std::to_string(parser.num_bytes())));
     }
     without_gil([&] { parser.truncate(num_bytes); });
 }
 
-// query(parser) for a greedy one.
+// Returns query(parser). Raises ConfigError unless the parse is greedy.
 template <class Query>
 auto legal(const Parser& guarded, const Query& query) {
     return guarded.read([&](const IncrementalParser& parser) {
@@ -123,7 +123,8 @@ auto legal(const Parser& guarded, const Query& query) {
 
 size_t checked_stream(const ParserBatch& batch, size_t stream) {
     if (stream >= batch.size()) {
-        throw py::index_error("stream is " + std::to_string(stream) + "; there are " + std::to_string(batch.size()));
+        throw py::index_error("stream is " + std::to_string(stream) + "; it must be 0 to " +
+                              std::to_string(batch.size()) + " - 1");
     }
     return stream;
 }
@@ -264,8 +265,8 @@ TokenColumns TokenArrays::copy() const {
 
 void check_size(size_t num_bytes) {
     if (num_bytes > lz77::kMaxTextBytes) {
-        raise(invalid_argument("a text of " + std::to_string(num_bytes) + " bytes; at most " +
-                               std::to_string(lz77::kMaxTextBytes) + " are parsed at once: cut it"));
+        raise(invalid_argument("the text has " + std::to_string(num_bytes) + " bytes; it must have at most " +
+                               std::to_string(lz77::kMaxTextBytes) + ", so split it"));
     }
 }
 

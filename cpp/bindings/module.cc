@@ -1,9 +1,9 @@
-// The Python module fastcompress._core: a table of contents. Each core binds itself in bind_<core>.cc.
+// The Python module fastcompress._core. Each core is bound in bind_<core>.cc, as a submodule.
 #include "bind.h"
 
 PYBIND11_MODULE(_core, m) {
     m.doc() =
-        "The C++ cores of fastcompress. Use the package fastcompress, which checks and documents what stands here.";
+        "The C++ cores of fastcompress. Use the package fastcompress, which checks arguments and documents everything.";
     m.attr("__version__") = FASTCOMPRESS_VERSION;
     fastcompress::bindings::bind_pretokenizer(m);
     fastcompress::bindings::bind_bpe(m);

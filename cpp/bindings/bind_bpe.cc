@@ -188,12 +188,7 @@ py::list added_tokens(const Tokenizer& tokenizer) {
     return rows;
 }
 
-}  // namespace
-
-void bind_bpe(py::module_& m) {
-    py::module_ sub = m.def_submodule("bpe");
-    py::class_<Tokenizer> tokenizer(sub, "Tokenizer");
-    bind_encoding(tokenizer);
+void bind_files(py::class_<Tokenizer>& tokenizer) {
     tokenizer.def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("from_rank_file", &from_rank_file, py::arg("file"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
@@ -205,16 +200,11 @@ void bind_bpe(py::module_& m) {
         .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
         .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
                     py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
-                    py::arg("nfc"), py::arg("metadata"))
-        .def("added_tokens", &added_tokens)
-        .def_property_readonly("is_ranks",
-                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
-        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
-        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
-        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
-        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
-        .def_property_readonly("nfc",
-                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
+                    py::arg("nfc"), py::arg("metadata"));
+}
+
+void bind_decoding(py::class_<Tokenizer>& tokenizer) {
+    tokenizer
         .def(
             "decode", [](const Tokenizer& t, py::handle tokens) { return decode_to_bytes(t.vocabulary, tokens); },
             py::arg("tokens"))
@@ -235,14 +225,25 @@ void bind_bpe(py::module_& m) {
             [](const Tokenizer& t, const py::list& batch, const py::str& errors, std::optional<size_t> num_threads) {
                 return decode_batch_to_str(t.vocabulary, batch, errors, num_threads_or_default(num_threads));
             },
-            py::arg("batch"), py::arg("errors"), py::arg("num_threads"))
+            py::arg("batch"), py::arg("errors"), py::arg("num_threads"));
+}
+
+void bind_contents(py::class_<Tokenizer>& tokenizer) {
+    tokenizer.def("added_tokens", &added_tokens)
+        .def_property_readonly("is_ranks",
+                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
+        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
+        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
+        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
+        .def_property_readonly("nfc",
+                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
         .def("token_bytes", &token_bytes, py::arg("id"))
         .def("token_id", &token_id, py::arg("token"))
         .def("ordinary_tokens", &ordinary_tokens)
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
-
         .def_property_readonly("pattern",
                                [](const Tokenizer& t) {
                                    const std::string& custom = t.vocabulary.custom_pattern();
@@ -256,6 +257,17 @@ void bind_bpe(py::module_& m) {
             }
             return ids;
         });
+}
+
+}  // namespace
+
+void bind_bpe(py::module_& m) {
+    py::module_ sub = m.def_submodule("bpe");
+    py::class_<Tokenizer> tokenizer(sub, "Tokenizer");
+    bind_encoding(tokenizer);
+    bind_files(tokenizer);
+    bind_decoding(tokenizer);
+    bind_contents(tokenizer);
     sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));
     bind_trainer(sub);
 }

@@ -123,8 +123,8 @@ auto legal(const Parser& guarded, const Query& query) {
 
 size_t checked_stream(const ParserBatch& batch, size_t stream) {
     if (stream >= batch.size()) {
-        throw py::index_error("stream is " + std::to_string(stream) + "; it must be 0 to " +
-                              std::to_string(batch.size()) + " - 1");
+        throw py::index_error("stream is " + std::to_string(stream) + "; it must be below " +
+                              std::to_string(batch.size()));
     }
     return stream;
 }
@@ -152,7 +152,7 @@ py::array_t<uint64_t> of_each(const Batch& guarded, const Get& get) {
     });
 }
 
-void bind_parser(py::module_& sub) {
+void bind_incremental_parser(py::module_& sub) {
     py::class_<Parser>(sub, "IncrementalParser")
         .def(py::init([](const Params& params) { return make_guarded<IncrementalParser>(params); }))
         .def("append", &append)
@@ -200,6 +200,9 @@ void bind_parser(py::module_& sub) {
             const auto lengths = legal(parser, [&](const auto& p) { return p.legal_lengths(distance); });
             return std::make_pair(lengths.shortest, lengths.longest);
         });
+}
+
+void bind_parser_batch(py::module_& sub) {
     py::class_<Batch>(sub, "ParserBatch")
         .def(py::init(
             [](const Params& params, size_t num_streams) { return make_guarded<ParserBatch>(params, num_streams); }))
@@ -279,7 +282,8 @@ void bind_lz77(py::module_& m) {
     sub.def("parse_batch", &parse_batch);
     sub.def("reconstruct", &reconstruct);
     sub.def("check_tokens", &check_tokens);
-    bind_parser(sub);
+    bind_incremental_parser(sub);
+    bind_parser_batch(sub);
     bind_lz77_alphabets(sub);
 }
 

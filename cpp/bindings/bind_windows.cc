@@ -11,7 +11,7 @@ using equal_info::WindowCoder;
 
 void check_frozen(const ContextMixer& mixer) {
     if (mixer.is_frozen()) return;
-    raise(invalid_argument("the context mixer is adaptive; windows and documents need a frozen one, from frozen()"));
+    raise(invalid_argument("the context mixer still learns; windows and documents need a frozen one, from frozen()"));
 }
 
 // A window coder and the mixer that it reads.

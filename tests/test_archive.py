@@ -290,7 +290,7 @@ def test_arguments() -> None:
         decompress(compress(b""), max_output=-1)
     packer = Compressor(content_bytes=5)
     packer.update(b"abc")
-    with pytest.raises(ConfigError, match="3 bytes, not the 5"):
+    with pytest.raises(ConfigError, match="content_bytes is 5; the content has 3"):
         packer.finish()
     with pytest.raises(ConfigError, match="is finished"):
         packer.update(b"abc")

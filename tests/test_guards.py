@@ -94,7 +94,7 @@ CASES: dict[str, Case] = {
             lambda d: d.finish(),
         ],
     ),
-    "models.ContextMixer": (
+    "context_mixer.ContextMixer": (
         lambda: arithmetic.ContextMixer(log2_table_bytes=14, log2_match_entries=10),
         [
             lambda m: m.update(TEXT[:3000]),
@@ -106,7 +106,7 @@ CASES: dict[str, Case] = {
             lambda m: (m.to_bytes(), m.num_bytes, m.is_frozen, m.reset_interval),
         ],
     ),
-    "models.AdaptiveFrequencies": (
+    "arithmetic.AdaptiveFrequencies": (
         lambda: arithmetic.AdaptiveFrequencies(256),
         [
             lambda m: m.update(SYMBOLS),
@@ -146,7 +146,7 @@ UNCHANGING = {
     "arithmetic.DecoderSnapshot",
     "bpe.Tokenizer",
     "equal_info.Codebook",
-    "windows.WindowCoder",
+    "equal_info.WindowCoder",
 }
 
 

@@ -206,7 +206,7 @@ def test_batch_of_streams() -> None:
         batch.append(np.zeros(4, np.uint8))
     with pytest.raises(TypeError, match="uint8"):
         batch.append(np.zeros(5))
-    with pytest.raises(IndexError, match="there are 5"):
+    with pytest.raises(IndexError, match="stream is 5; it must be below 5"):
         batch.fork(5)
 
 
@@ -238,7 +238,7 @@ def test_bad_settings_are_refused() -> None:
         lz77.literal_runs(lz77.parse(b""), 0)
     parser = lz77.IncrementalParser()
     parser.append(b"abc")
-    with pytest.raises(ConfigError, match="num_bytes is 4; the parser has 3"):
+    with pytest.raises(ConfigError, match="num_bytes is 4; it must be 0 to 3"):
         parser.truncate(4)
     with pytest.raises(ConfigError):
         parser.truncate(-1)

@@ -23,7 +23,7 @@ void raise_named(const char* name, const std::string& message) {
 
 namespace {
 
-// tiktoken's way with text that UTF-8 cannot hold: surrogate pairs join, lone surrogates become U+FFFD.
+// Replaces surrogates as tiktoken does: a pair becomes its character, and a lone surrogate U+FFFD.
 py::object without_surrogates(py::handle text) {
     const auto utf16 =
         py::reinterpret_steal<py::object>(PyUnicode_AsEncodedString(text.ptr(), "utf-16-le", "surrogatepass"));
@@ -34,7 +34,7 @@ py::object without_surrogates(py::handle text) {
     return clean;
 }
 
-// Raises the SurrogateError of the UnicodeEncodeError that is set.
+// Raises a SurrogateError in place of the UnicodeEncodeError that is set.
 [[noreturn]] void raise_surrogate() {
     const py::error_already_set error;
     const py::object type = py::module_::import("fastcompress.errors").attr("SurrogateError");
@@ -43,7 +43,8 @@ py::object without_surrogates(py::handle text) {
     throw py::error_already_set();
 }
 
-// The bytes that a memoryview or a NumPy array is a view of, directly or through others; null for any other memory.
+// Returns the bytes object that a memoryview or a NumPy array is a view of, directly or through other views; null if
+// there is none.
 py::bytes bytes_behind(py::handle buffer) {
     constexpr int kMostViews = 32;
     auto owner = py::reinterpret_borrow<py::object>(buffer);
@@ -99,7 +100,7 @@ TextView::TextView(py::handle text, Surrogates surrogates) : owner_(py::reinterp
 }
 
 TextView TextView::as_stored(py::handle text) {
-    constexpr Py_ssize_t kMaxChars = 1 << 17;  // longer ones may have to be cut, and are not worth a buffer
+    constexpr Py_ssize_t kMaxChars = 1 << 17;  // longer texts may have to be cut, and gain little from a buffer
     PyObject* const str = text.ptr();
     if (!PyUnicode_Check(str)) return TextView(text, Surrogates::kReplace);
 #if PY_VERSION_HEX < 0x030c0000

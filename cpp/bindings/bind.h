@@ -1,4 +1,4 @@
-// What the bindings share: one function a core, text and byte arguments without copies, statuses as Python errors.
+// Shared by all bindings: one function per core, arguments of text and bytes without copies, statuses as Python errors.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -23,15 +23,14 @@ void bind_pretokenizer(py::module_& m);
 void bind_bpe(py::module_& m);
 void bind_arithmetic(py::module_& m);
 void bind_lz77(py::module_& m);
-void bind_models(py::module_& m);
-void bind_windows(py::module_& m);
+void bind_context_mixer(py::module_& m);
 void bind_equal_info(py::module_& m);
 void bind_archive(py::module_& m);
 
-// Raises the class of fastcompress.errors that a status stands for.
+// Raises the exception of fastcompress.errors for a status.
 [[noreturn]] void raise(const Status& status);
 
-// Raises a class of fastcompress.errors by its name.
+// Raises the exception of fastcompress.errors with this name.
 [[noreturn]] void raise_named(const char* name, const std::string& message);
 
 inline void raise_if_failed(const Status& status) {
@@ -44,32 +43,32 @@ T value_or_raise(Result<T> result) {
     return std::move(*result);
 }
 
-// Runs body() with the GIL released and returns its result. No Python object may be touched inside.
+// Runs body() with the GIL released and returns its result. The body must not touch any Python object.
 template <class Body>
 auto without_gil(const Body& body) {
     const py::gil_scoped_release unlocked;
     return body();
 }
 
-// The named pattern, or a ConfigError that lists the names.
+// Returns the pattern of a name. Raises a ConfigError that lists the names if it is unknown.
 pretokenizer::Pattern parse_pattern(std::string_view name);
 
-// What becomes of the surrogates of a str, which UTF-8 cannot encode (errors.SurrogateError has the rule).
+// The treatment of the surrogates of a str, which UTF-8 cannot encode (errors.SurrogateError states the rule).
 enum class Surrogates {
-    kRefuse,   // SurrogateError: for all that must give the text back
-    kReplace,  // a lone one becomes U+FFFD and a pair its character, as in tiktoken
+    kRefuse,   // raise SurrogateError: where the text must be recoverable
+    kReplace,  // replace a lone one with U+FFFD and a pair with its character, as tiktoken does
 };
 
-// The bytes of a str (as UTF-8) or of any bytes-like object, for as long as the TextView lives. Of str and bytes, and of
-// views of bytes, nothing is copied. Any other buffer is, even a read-only one: whoever owns the memory can change it
-// while it is read. Built and destroyed with the GIL held; bytes() may be read without it.
+// The bytes of a str (as UTF-8) or of any bytes-like object, valid as long as the TextView lives. A str, a bytes
+// object, or a view of bytes is not copied. Any other buffer is copied, even a read-only one, because its owner could
+// change the memory while it is read. Must be created and destroyed with the GIL held; bytes() can be read without it.
 class TextView {
   public:
     explicit TextView(py::handle text, Surrogates surrogates = Surrogates::kRefuse);
     Bytes bytes() const { return text_.memory; }
 
-    // The same, with surrogates replaced, but a short str that is not ASCII is left as it is, to become UTF-8 when it is
-    // read.
+    // The same with surrogates replaced, except that a short str that is not ASCII is kept as it is, and converted to
+    // UTF-8 when it is read.
     static TextView as_stored(py::handle text);
     const unicode::StoredText& stored() const { return text_; }
 
@@ -79,15 +78,15 @@ class TextView {
     unicode::StoredText text_;
 };
 
-// The items of a sequence as they are now. Whatever Python code runs afterwards (a buffer's, an __index__) cannot change
-// them, and they live as long as the tuple.
+// Returns the present items of a sequence. Python code that runs later (that of a buffer, or an __index__) cannot
+// change them, and they live as long as the tuple.
 inline py::tuple items_of(py::handle sequence) {
     auto items = py::reinterpret_steal<py::tuple>(PySequence_Tuple(sequence.ptr()));
     if (!items) throw py::error_already_set();
     return items;
 }
 
-// The texts of a sequence, to be read without the GIL.
+// Returns views of the texts of a sequence, which can be read without the GIL.
 inline std::vector<TextView> text_views(py::handle texts) {
     const py::tuple items = items_of(texts);
     std::vector<TextView> views;
@@ -96,10 +95,10 @@ inline std::vector<TextView> text_views(py::handle texts) {
     return views;
 }
 
-// Where the pretokens of a text end. O(n).
+// Returns the offsets at which the pretokens of a text end. O(n).
 std::vector<uint64_t> pretoken_ends(pretokenizer::Pattern pattern, Bytes text);
 
-// Bytes to be written once, by their maker.
+// Returns uninitialized bytes, which the caller must write before anything else sees them.
 inline py::bytes new_bytes(size_t size) {
     auto bytes = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
     if (!bytes) throw py::error_already_set();
@@ -117,7 +116,7 @@ inline py::bytes to_py_bytes(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Hands a vector to NumPy without a copy.
+// Converts a vector to a NumPy array without a copy.
 template <class T, class Allocator>
 py::array_t<T> to_array(std::vector<T, Allocator> values) {
     using Vector = std::vector<T, Allocator>;

@@ -15,7 +15,7 @@ using arithmetic::Quantizer;
 
 constexpr size_t kRowsAtOnce = 32;
 
-// Calls code(begin, end) for parts of the rows, each once it has been checked.
+// Calls code(begin, end) for parts of the rows, after checking each part.
 template <class Code>
 Status for_checked_rows(const Tables& tables, const Code& code) {
     for (size_t begin = 0; begin < tables.num_rows(); begin += kRowsAtOnce) {
@@ -30,7 +30,7 @@ Status for_checked_rows(const Tables& tables, const Code& code) {
     raise(invalid_data("the symbols or tables changed while they were coded; do not write to arrays in use"));
 }
 
-// Calls encode(); if it fails, or the arrays turn out not to be the same, nothing has been encoded.
+// Calls encode(). If it fails, or the arrays have changed meanwhile, restores the encoder.
 template <class Encode>
 void undo_if_failed(RangeEncoder& encoder, const Encode& encode, const bool& is_same) {
     const auto before = encoder.snapshot();
@@ -47,7 +47,7 @@ void undo_if_failed(RangeEncoder& encoder, const Encode& encode, const bool& is_
     raise_changed();
 }
 
-// The part of [0, 2^precision) of one symbol of a table that was checked, read once.
+// Returns the part of [0, 2^precision) that belongs to a symbol of a checked table. Reads each number once.
 Quantizer::Slot checked_slot(const Tables& table, size_t symbol) {
     const uint32_t begin = read_once(table.data()[symbol]);
     const uint32_t end = read_once(table.data()[symbol + 1]);
@@ -87,7 +87,7 @@ void encode(CodeEncoder& code, py::handle symbols, py::handle cumulative) {
 void encode_weights(CodeEncoder& code, py::handle symbols, py::handle weights, Precision precision) {
     RangeEncoder& encoder = code.encoder;
     const Weights rows(weights, precision);
-    Quantizer& quantizer = code.quantizer.of(rows);
+    Quantizer& quantizer = code.quantizer.for_rows(rows);
     bool is_same = true;
     const auto put = [&](size_t row, size_t symbol) {
         is_same = symbol < rows.num_symbols();
@@ -122,7 +122,7 @@ void check_code(bool is_ok) {
     if (!is_ok) CodeDecoder::raise_damaged();
 }
 
-// Calls decode() with a span of the type named, to fill, and gives its array.
+// Returns an array of the given dtype that decode() has filled.
 template <class Decode>
 py::array decoded(const py::dtype& dtype, size_t count, size_t num_symbols, const Decode& decode) {
     const auto fill = [&]<class Symbol>(Symbol) -> py::array {
@@ -184,7 +184,7 @@ size_t decode_symbol_weights(CodeDecoder& code, py::handle weights, Precision pr
     const Weights rows(weights, precision);
     check_num_rows(rows.num_rows(), 1);
     RangeDecoder& decoder = code.ready(1);
-    Quantizer& quantizer = code.quantizer.of(rows);
+    Quantizer& quantizer = code.quantizer.for_rows(rows);
     raise_if_failed(rows.set_row(quantizer, 0));
     Quantizer::Slot slot;
     const size_t symbol = quantizer.find(decoder.peek(rows.precision()), slot);
@@ -199,7 +199,7 @@ py::array decode_weights(CodeDecoder& code, py::handle weights, Precision precis
     const RangeDecoder before = decoder;
     return decoded(dtype, rows.num_rows(), rows.num_symbols(), [&]<class Symbol>(std::span<Symbol> out) {
         const auto problem = without_gil([&]() -> Status {
-            Quantizer& quantizer = code.quantizer.of(rows);
+            Quantizer& quantizer = code.quantizer.for_rows(rows);
             for (size_t i = 0; i < out.size(); ++i) {
                 if (Status status = rows.set_row(quantizer, i); !status.ok()) return status;
                 Quantizer::Slot slot;
@@ -216,7 +216,7 @@ py::array decode_weights(CodeDecoder& code, py::handle weights, Precision precis
     });
 }
 
-// A method of a guarded object that changes it.
+// Binds a method that changes a guarded object.
 template <class T, class Return, class... Args>
 auto changing(Return (*method)(T&, Args...)) {
     return [method](Guarded<T>& guarded, Args... args) {
@@ -224,7 +224,7 @@ auto changing(Return (*method)(T&, Args...)) {
     };
 }
 
-// The last overload of a method: says how it is called, in place of pybind11's list of what it was given.
+// The last overload of a method. Its error shows how to call the method, in place of pybind11's list of arguments.
 auto wrong_call(const char* usage) {
     return [usage](const py::args&, const py::kwargs&) { throw py::type_error(std::string("call it as ") + usage); };
 }
@@ -306,6 +306,7 @@ void bind_arithmetic(py::module_& m) {
     bind_quantizer(sub);
     bind_encoder(sub);
     bind_decoder(sub);
+    bind_frequencies(sub);
 }
 
 }  // namespace fastcompress::bindings

@@ -1,4 +1,4 @@
-// What the bindings of the coder and the quantizer share: tables, symbols and weights as NumPy has them, checked.
+// Shared by the bindings of the coder and the quantizer: checked tables and weights in NumPy arrays.
 #pragma once
 
 #include <optional>
@@ -9,26 +9,27 @@
 
 namespace fastcompress::bindings {
 
-// An array without a copy where its rows lie one after the other.
+// A C-contiguous array. Other arrays are copied.
 template <class T>
 using CArray = py::array_t<T, py::array::c_style>;
 
 void bind_quantizer(py::module_& sub);
+void bind_frequencies(py::module_& sub);
 
-// As Python gives it; none is the default one.
+// A precision from Python; None for the default.
 using Precision = std::optional<int64_t>;
 
-// For an alphabet of so many symbols, or a ConfigError.
+// Returns the precision for an alphabet of this size. Raises ConfigError if it is out of range.
 unsigned checked_precision(size_t num_symbols, Precision precision);
 
-// Cumulative frequencies: one table for all symbols (one dimension) or a row a symbol (two).
+// Cumulative frequencies: one table for all symbols (one dimension), or one row per symbol (two dimensions).
 class Tables {
   public:
-    // TypeError for other types, a DataError for what is no table. Of rows only the first is looked at yet.
+    // Raises TypeError for other types, and DataError for an invalid table. Checks only the first of several rows.
     explicit Tables(py::handle tables);
 
-    // Whether rows [begin, end) are tables of one precision: a part at a time, so that a row is still in the cache when
-    // it is coded with. May be called without the GIL.
+    // Checks that the rows [begin, end) are tables of the same precision. Called for a few rows at a time, so that they
+    // are still in the cache when they are used. Can be called without the GIL.
     Status check_rows(size_t begin, size_t end) const;
 
     bool is_single() const { return array_.ndim() == 1; }
@@ -43,10 +44,10 @@ class Tables {
     unsigned precision_ = 0;
 };
 
-// A matrix of weights, a row a symbol or one row, of a type that Quantizer::set_row takes.
+// A matrix of weights, one row per symbol or one row, of a type that Quantizer::set_row takes.
 class Weights {
   public:
-    // TypeError or a ConfigError for what cannot be quantized at all.
+    // Raises TypeError or ConfigError if the type or the shape cannot be quantized.
     Weights(py::handle weights, Precision precision);
 
     size_t num_rows() const { return num_rows_; }
@@ -54,7 +55,7 @@ class Weights {
     unsigned precision() const { return precision_; }
     bool is_single() const { return array_.ndim() == 1; }
     const py::array& array() const { return array_; }
-    // Makes row i the quantizer's.
+    // Makes row i the current row of the quantizer.
     Status set_row(arithmetic::Quantizer& quantizer, size_t i) const { return set_row_(*this, quantizer, i); }
 
   private:
@@ -71,10 +72,10 @@ class Weights {
     Status (*set_row_)(const Weights&, arithmetic::Quantizer&, size_t) = nullptr;
 };
 
-// The quantizer for rows like those before it: its memory is kept from call to call.
+// Keeps a quantizer from call to call, so that its memory is reused for rows of the same size and precision.
 class KeptQuantizer {
   public:
-    arithmetic::Quantizer& of(const Weights& rows) {
+    arithmetic::Quantizer& for_rows(const Weights& rows) {
         if (!kept_ || kept_->num_symbols() != rows.num_symbols() || kept_->precision() != rows.precision()) {
             kept_ = std::make_unique<arithmetic::Quantizer>(rows.num_symbols(), rows.precision());
         }

@@ -21,7 +21,7 @@ std::vector<bpe::AddedToken> to_special_tokens(const Specials& specials) {
     return tokens;
 }
 
-// A name of the pretokenizer's, or the JSON of a custom pattern, which begins with a bracket as no name does.
+// Sets the pattern by name, or by the JSON of a custom pattern, which begins with a bracket (no name does).
 void set_pattern(bpe::VocabularySpec& spec, std::string_view pattern) {
     if (pattern.starts_with('[')) {
         spec.custom_pattern = pattern;
@@ -36,7 +36,7 @@ std::unique_ptr<Tokenizer> from_tokens(std::vector<std::string> tokens, std::str
     spec.order = bpe::MergeOrder::kRanks;
     set_pattern(spec, pattern);
     spec.added_tokens = to_special_tokens(specials);
-    for (bpe::AddedToken& token : spec.added_tokens) {  // as in tiktoken, a rank can be a special token's id as well
+    for (bpe::AddedToken& token : spec.added_tokens) {  // as in tiktoken, a special token may have the id of a rank
         if (token.id < tokens.size() && !tokens[token.id].empty()) token.flags |= bpe::kSharesId;
     }
     spec.tokens = std::move(tokens);
@@ -56,13 +56,17 @@ std::unique_ptr<Tokenizer> from_ranks(const py::dict& ranks, std::string_view pa
         const TokenId id = to_token_id(rank);
         if (id >= ranks.size() + bpe::kMaxUnusedIds) {
             raise(invalid_argument("rank " + std::to_string(id) + " in a vocabulary of " +
-                                   std::to_string(ranks.size()) + " tokens: at most " +
+                                   std::to_string(ranks.size()) + " tokens; at most " +
                                    std::to_string(bpe::kMaxUnusedIds) + " ids may be unused"));
         }
         if (id >= tokens.size()) tokens.resize(id + 1);
-        if (!tokens[id].empty()) raise(invalid_argument("rank " + std::to_string(id) + " stands twice"));
+        if (!tokens[id].empty())
+            raise(
+                invalid_argument("rank " + std::to_string(id) + " is repeated; each token must have a different rank"));
         tokens[id] = std::string(py::reinterpret_borrow<py::bytes>(token));
-        if (tokens[id].empty()) raise(invalid_argument("the token of rank " + std::to_string(id) + " is empty"));
+        if (tokens[id].empty())
+            raise(invalid_argument("the token of rank " + std::to_string(id) +
+                                   " is empty; it must have at least one byte"));
     }
     return from_tokens(std::move(tokens), pattern, specials);
 }
@@ -72,13 +76,13 @@ std::unique_ptr<Tokenizer> from_rank_file(const py::bytes& file, std::string_vie
     auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
     try {
         return from_tokens(std::move(tokens), pattern, specials);
-    } catch (const py::error_already_set&) {  // a token that stands twice, perhaps: then its line is named
+    } catch (const py::error_already_set&) {  // if the reason is a repeated token, the error names its line
         raise_if_failed(bpe::find_repeated_token(bytes));
         throw;
     }
 }
 
-// The ranks of a rank file, by token.
+// Returns the ranks of a rank file, by token.
 py::dict parse_rank_file(const py::bytes& file) {
     const Bytes bytes = bytes_of(file);
     const auto tokens = value_or_raise(without_gil([&] { return bpe::parse_rank_file(bytes); }));
@@ -92,7 +96,7 @@ py::dict parse_rank_file(const py::bytes& file) {
     return ranks;
 }
 
-// Every ordinary token and its id, in the order of ids.
+// Returns every ordinary token with its id, in the order of ids.
 py::dict ordinary_tokens(const Tokenizer& tokenizer) {
     const Vocabulary& vocabulary = tokenizer.vocabulary;
     py::dict ids;
@@ -155,7 +159,7 @@ py::array_t<TokenId> merges(const Tokenizer& tokenizer) {
     return rows;
 }
 
-// A vocabulary of any kind: everything that a VocabularySpec holds.
+// Makes a vocabulary of merges from all fields of a VocabularySpec.
 std::unique_ptr<Tokenizer> from_merges(std::vector<std::string> tokens, const py::array_t<TokenId>& merges,
                                        std::string_view pattern,
                                        const std::vector<std::tuple<std::string, TokenId, uint8_t>>& added_tokens,
@@ -184,12 +188,7 @@ py::list added_tokens(const Tokenizer& tokenizer) {
     return rows;
 }
 
-}  // namespace
-
-void bind_bpe(py::module_& m) {
-    py::module_ sub = m.def_submodule("bpe");
-    py::class_<Tokenizer> tokenizer(sub, "Tokenizer");
-    bind_encoding(tokenizer);
+void bind_files(py::class_<Tokenizer>& tokenizer) {
     tokenizer.def_static("from_ranks", &from_ranks, py::arg("ranks"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("from_rank_file", &from_rank_file, py::arg("file"), py::arg("pattern"), py::arg("special_tokens"))
         .def_static("parse", &parse, py::arg("blob"))
@@ -201,16 +200,11 @@ void bind_bpe(py::module_& m) {
         .def("serialize", [](const Tokenizer& t) { return to_py_bytes(t.vocabulary.serialize()); })
         .def_static("from_merges", &from_merges, py::kw_only(), py::arg("tokens"), py::arg("merges"),
                     py::arg("pattern"), py::arg("added_tokens"), py::arg("ignore_merges"), py::arg("prefix_space"),
-                    py::arg("nfc"), py::arg("metadata"))
-        .def("added_tokens", &added_tokens)
-        .def_property_readonly("is_ranks",
-                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
-        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
-        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
-        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
-        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
-        .def_property_readonly("nfc",
-                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
+                    py::arg("nfc"), py::arg("metadata"));
+}
+
+void bind_decoding(py::class_<Tokenizer>& tokenizer) {
+    tokenizer
         .def(
             "decode", [](const Tokenizer& t, py::handle tokens) { return decode_to_bytes(t.vocabulary, tokens); },
             py::arg("tokens"))
@@ -231,14 +225,25 @@ void bind_bpe(py::module_& m) {
             [](const Tokenizer& t, const py::list& batch, const py::str& errors, std::optional<size_t> num_threads) {
                 return decode_batch_to_str(t.vocabulary, batch, errors, num_threads_or_default(num_threads));
             },
-            py::arg("batch"), py::arg("errors"), py::arg("num_threads"))
+            py::arg("batch"), py::arg("errors"), py::arg("num_threads"));
+}
+
+void bind_contents(py::class_<Tokenizer>& tokenizer) {
+    tokenizer.def("added_tokens", &added_tokens)
+        .def_property_readonly("is_ranks",
+                               [](const Tokenizer& t) { return t.vocabulary.order() == bpe::MergeOrder::kRanks; })
+        .def_property_readonly("ignore_merges", [](const Tokenizer& t) { return t.vocabulary.ignore_merges(); })
+        .def_property_readonly("prefix_space", [](const Tokenizer& t) { return t.vocabulary.prefix_space(); })
+        .def_property_readonly("has_all_bytes", [](const Tokenizer& t) { return t.vocabulary.has_all_bytes(); })
+        .def_property_readonly("metadata", [](const Tokenizer& t) { return t.vocabulary.metadata(); })
+        .def_property_readonly("nfc",
+                               [](const Tokenizer& t) { return t.vocabulary.normalizer() == bpe::Normalizer::kNfc; })
         .def("token_bytes", &token_bytes, py::arg("id"))
         .def("token_id", &token_id, py::arg("token"))
         .def("ordinary_tokens", &ordinary_tokens)
         .def("token_lengths", &token_lengths)
         .def("merges", &merges)
         .def_property_readonly("size", [](const Tokenizer& t) { return t.vocabulary.size(); })
-
         .def_property_readonly("pattern",
                                [](const Tokenizer& t) {
                                    const std::string& custom = t.vocabulary.custom_pattern();
@@ -252,6 +257,17 @@ void bind_bpe(py::module_& m) {
             }
             return ids;
         });
+}
+
+}  // namespace
+
+void bind_bpe(py::module_& m) {
+    py::module_ sub = m.def_submodule("bpe");
+    py::class_<Tokenizer> tokenizer(sub, "Tokenizer");
+    bind_encoding(tokenizer);
+    bind_files(tokenizer);
+    bind_decoding(tokenizer);
+    bind_contents(tokenizer);
     sub.def("parse_rank_file", &parse_rank_file, py::arg("file"));
     bind_trainer(sub);
 }

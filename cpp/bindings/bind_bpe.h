@@ -1,4 +1,4 @@
-// What the bindings of the BPE core share.
+// Shared by the bindings of the BPE core.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace fastcompress::bindings {
 
-// A vocabulary and the encoders that work with it, at one place in memory for as long as Python holds it.
+// A vocabulary and its encoders, which refer to it, so that a Tokenizer never moves in memory.
 struct Tokenizer {
     explicit Tokenizer(bpe::Vocabulary v)
         : vocabulary(std::move(v)), pool(vocabulary), text_encoder(vocabulary), id_objects(vocabulary.size()) {}
@@ -33,7 +33,7 @@ inline size_t num_threads_or_default(std::optional<size_t> num_threads) {
     return num_threads ? std::max<size_t>(1, *num_threads) : default_num_threads();
 }
 
-// The parts of the module bpe: what a tokenizer encodes, and what counts and trains.
+// Bind the parts of the module bpe: encoding methods, and counting and training.
 void bind_encoding(py::class_<Tokenizer>& tokenizer);
 void bind_trainer(py::module_& bpe);
 

@@ -24,7 +24,7 @@ void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
     }
 }
 
-// The ids of one pretoken, by merges alone.
+// Returns the ids of one pretoken, by merges alone.
 py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pretoken) {
     const Bytes bytes = bindings::bytes_of(pretoken);
     check_size(bytes);
@@ -37,7 +37,8 @@ py::array_t<TokenId> encode_by_merges(Tokenizer& tokenizer, const py::bytes& pre
     }));
 }
 
-// What becomes of added tokens: `allowed` has a byte for each, not 0 to allow a special one, or none at all.
+// Returns the treatment of each added token. `allowed` has one byte per added token, not 0 to allow a special one, or
+// is empty.
 std::vector<bpe::Treatment> treatments_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
     const Bytes bytes = bytes_of(allowed);
     const size_t count = tokenizer.vocabulary.added_tokens().size();
@@ -50,11 +51,11 @@ std::vector<bpe::Treatment> treatments_of(const Tokenizer& tokenizer, const py::
 
 void check_named_pattern(const Tokenizer& tokenizer) {
     if (!tokenizer.vocabulary.custom_pattern().empty()) {
-        throw py::value_error("a custom pattern: cut the segments() and call encode_pretokens()");
+        throw py::value_error("the vocabulary has a custom pattern; split segments() and call encode_pretokens()");
     }
 }
 
-// How a text is encoded, for vocabularies with a named pattern.
+// Returns how to encode a text. For vocabularies with a named pattern.
 bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) {
     check_named_pattern(tokenizer);
     if (tokenizer.text_encoder.is_plain() && bytes_of(allowed).empty()) {
@@ -75,7 +76,7 @@ bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) 
 
 bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
                              std::optional<size_t> num_threads) {
-    constexpr size_t kManyBytes = size_t{1} << 20;  // less is not worth starting threads, unless they are asked for
+    constexpr size_t kManyBytes = size_t{1} << 20;  // below this, threads are started only on request
     const TextView view(text, Surrogates::kReplace);
     const Bytes bytes = view.bytes();
     check_size(bytes, tokenizer.text_encoder.max_text_bytes());
@@ -105,7 +106,7 @@ py::list encode_to_list(Tokenizer& tokenizer, py::handle text, const py::bytes& 
     return tokenizer.id_objects.list(encode_text(tokenizer, text, allowed, num_threads).tokens());
 }
 
-// The views keep every text alive and readable while the GIL is released.
+// Returns views that keep every text alive and readable while the GIL is released.
 template <class MakeView>
 std::vector<TextView> views_of(const py::sequence& texts, const MakeView& view_of) {
     const py::tuple items = items_of(texts);
@@ -148,8 +149,8 @@ py::list encode_batch_to_lists(Tokenizer& tokenizer, const py::sequence& texts, 
     return lists;
 }
 
-// The ends of pretokens that the caller has cut, in a copy that nobody else can change: ascending, none empty, the last
-// one the text's length.
+// Returns a private copy of the ends of pretokens that the caller has split off. They must ascend strictly to the size
+// of the text.
 std::vector<uint64_t> checked_ends(py::handle given, Bytes text) {
     const IntColumn<uint64_t> column(given, "ends");
     const auto values = column.checked();
@@ -163,8 +164,8 @@ std::vector<uint64_t> checked_ends(py::handle given, Bytes text) {
     return ends;
 }
 
-// texts[i] is a text, or the stretch of one that begins at its byte begins[i]; the text's seed is seeds[i]. With a
-// custom pattern, its pretokens end at ends[i].
+// texts[i] is a text with the seed seeds[i], or the stretch of such a text that begins at its byte begins[i]. With a
+// custom pattern, ends[i] are the ends of its pretokens.
 py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequence& texts,
                                     const std::vector<uint64_t>& seeds, const std::vector<uint64_t>& begins,
                                     const py::sequence& ends, double dropout, std::optional<size_t> num_threads) {
@@ -177,7 +178,8 @@ py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequen
         all_ends.size() != (is_custom ? views.size() : 0)) {
         raise(invalid_argument("as many seeds and begins as texts are needed, and as many ends for a custom pattern"));
     }
-    if (!(dropout >= 0 && dropout <= 1)) raise(invalid_argument("dropout is not between 0 and 1"));
+    if (!(dropout >= 0 && dropout <= 1))
+        raise(invalid_argument("dropout is " + std::to_string(dropout) + "; it must be 0 to 1"));
     std::vector<bpe::DropoutText> stretches;
     std::vector<std::vector<uint64_t>> checked(all_ends.size());
     for (size_t i = 0; i < views.size(); ++i) {
@@ -193,7 +195,7 @@ py::tuple encode_batch_with_dropout(const Tokenizer& tokenizer, const py::sequen
     return py::make_tuple(to_token_array(std::move(batch.tokens)), to_array(std::move(batch.offsets)));
 }
 
-// The stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
+// Returns the stretches of ordinary text, normalized, as bytes, and the ids of added tokens between them.
 py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& allowed) {
     const TextView view(text, Surrogates::kReplace);
     check_size(view.bytes(), tokenizer.text_encoder.max_text_bytes());
@@ -204,7 +206,8 @@ py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& 
     return parts;
 }
 
-// (byte offset, text) of the first special token in a text for which `wanted`, a byte for each added token, is not 0.
+// Returns (byte offset, text) of the first special token in a text whose byte in `wanted` (one per added token) is not
+// 0.
 std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
                                                            const py::bytes& wanted) {
     const TextView view(text, Surrogates::kReplace);
@@ -216,7 +219,7 @@ std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& toke
     return std::make_pair(found->position, tokens[found->index].text);
 }
 
-// The ids of pretokens that the caller has cut: pretoken i is text[ends[i - 1], ends[i]).
+// Returns the ids of pretokens that the caller has split off: pretoken i is text[ends[i - 1], ends[i]).
 py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, py::handle given) {
     const TextView view(text, Surrogates::kReplace);
     check_size(view.bytes());

@@ -9,6 +9,7 @@
 #include "fastcompress/equal_info/codebook.h"
 #include "fastcompress/equal_info/codebook_encoder.h"
 #include "fastcompress/equal_info/codebook_trainer.h"
+#include "guarded_mixer.h"
 
 namespace fastcompress::bindings {
 namespace {
@@ -20,13 +21,13 @@ using pretokenizer::Pattern;
 template <class T>
 using Array = py::array_t<T, py::array::c_style>;
 
-// How a codebook cuts texts beforehand; none if it does not.
+// Returns the pattern by which a codebook splits texts; nullopt if it does not.
 std::optional<Pattern> pattern_of(std::string_view name) {
     if (name.empty()) return std::nullopt;
     const Pattern pattern = parse_pattern(name);
     if (pretokenizer::info(pattern).name != name) {
-        raise(invalid_argument("codebooks name the pattern '" + std::string(pretokenizer::info(pattern).name) +
-                               "' so, not '" + std::string(name) + "'"));
+        raise(invalid_argument("pattern is '" + std::string(name) + "'; it must be the name '" +
+                               std::string(pretokenizer::info(pattern).name) + "', not an alias"));
     }
     return pattern;
 }
@@ -35,7 +36,7 @@ size_t threads_or_all(size_t num_threads) {
     return num_threads == 0 ? default_num_threads() : num_threads;
 }
 
-// A codebook and the pattern it names.
+// A codebook and the pattern that it names.
 class BoundCodebook {
   public:
     explicit BoundCodebook(Codebook book) : book_(std::move(book)), pattern_(pattern_of(book_.pattern())) {}
@@ -76,7 +77,7 @@ py::bytes to_bytes(const BoundCodebook& self) {
     return to_py_bytes(without_gil([&] { return self.book().serialize(); }));
 }
 
-py::array id_array(std::vector<uint32_t> ids, bool as_uint16) {
+py::array to_id_array(std::vector<uint32_t> ids, bool as_uint16) {
     if (!as_uint16) return to_array(std::move(ids));
     return to_array(without_gil([&] { return std::vector<uint16_t>(ids.begin(), ids.end()); }));
 }
@@ -88,7 +89,7 @@ py::array encode(const BoundCodebook& self, py::handle text, size_t num_threads,
         ids.reserve(view.bytes().size() / 4);
         self.encode_to(view.bytes(), threads_or_all(num_threads), ids);
     });
-    return id_array(std::move(ids), as_uint16);
+    return to_id_array(std::move(ids), as_uint16);
 }
 
 py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_threads, bool as_uint16) {
@@ -105,7 +106,7 @@ py::tuple encode_batch(const BoundCodebook& self, py::handle texts, size_t num_t
         joined.reserve(offsets.back());
         for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
     });
-    return py::make_tuple(id_array(std::move(joined), as_uint16), to_array(std::move(offsets)));
+    return py::make_tuple(to_id_array(std::move(joined), as_uint16), to_array(std::move(offsets)));
 }
 
 template <class Id>
@@ -146,13 +147,13 @@ py::list strings(const BoundCodebook& self) {
     return all;
 }
 
-// bool[n, 256]: which bytes extend the string of each id to another.
+// Returns bool[n, 256]: the bytes that extend the string of each id to another string.
 py::array_t<bool> extensions(const BoundCodebook& self, const Array<uint32_t>& ids) {
     py::array_t<bool> rows({static_cast<py::ssize_t>(ids.size()), py::ssize_t{256}});
     bool* row = rows.mutable_data();
     std::fill(row, row + rows.size(), false);
     for (py::ssize_t i = 0; i < ids.size(); ++i, row += 256) {
-        for (const uint8_t byte : self.book().forbidden_first(checked_id(self, read_once(ids.data()[i]))))
+        for (const uint8_t byte : self.book().illegal_next_bytes(checked_id(self, read_once(ids.data()[i]))))
             row[byte] = true;
     }
     return rows;
@@ -174,10 +175,10 @@ struct Corpus {
     }
 };
 
-BoundCodebook train(py::handle texts, unsigned bits, const std::string& pattern, uint32_t refinements,
-                    bool within_words, const BoundCodebook* start, size_t num_threads) {
+BoundCodebook train(py::handle texts, unsigned bits, const std::string& pattern, uint32_t num_rounds, bool within_words,
+                    const BoundCodebook* start, size_t num_threads) {
     const Corpus corpus(texts, pattern_of(pattern));
-    const equal_info::TrainerSettings settings = {bits, refinements, threads_or_all(num_threads), within_words};
+    const equal_info::TrainerSettings settings = {bits, num_rounds, threads_or_all(num_threads), within_words};
     return BoundCodebook(value_or_raise(without_gil([&]() -> Result<Codebook> {
         auto nodes = equal_info::train_codebook(corpus.documents, settings,
                                                 start ? start->book().nodes() : std::vector<Codebook::Node>());
@@ -212,6 +213,7 @@ void bind_equal_info(py::module_& m) {
     sub.def("from_strings", &from_strings);
     sub.def("parse", &parse);
     sub.def("train", &train);
+    bind_windows(sub);
 }
 
 }  // namespace fastcompress::bindings

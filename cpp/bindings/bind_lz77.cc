@@ -80,7 +80,7 @@ py::bytes reconstruct(py::handle kinds, py::handle values, py::handle lengths, s
     return bytes;
 }
 
-// Private copies of columns, once every token is known to be well-formed by itself.
+// Returns private copies of columns, after checking that every token is well-formed by itself.
 py::tuple check_tokens(py::handle kinds, py::handle values, py::handle lengths) {
     return to_arrays(TokenArrays(kinds, values, lengths).copy());
 }
@@ -88,7 +88,7 @@ py::tuple check_tokens(py::handle kinds, py::handle values, py::handle lengths) 
 void check_greedy(const Params& params) {
     if (params.rule == lz77::ParseRule::kGreedy) return;
     raise(invalid_argument(
-        "legal tokens are those of greedy parses: a lazy parse of a text cut after a token may begin with "
+        "only greedy parses have legal tokens, because the lazy parse of a text cut after a token may begin with "
         "other tokens; use parse='greedy'"));
 }
 
@@ -106,13 +106,13 @@ void append(Parser& guarded, py::handle data) {
 
 void truncate(IncrementalParser& parser, size_t num_bytes) {
     if (num_bytes > parser.num_bytes()) {
-        raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; the parser has " +
+        raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; it must be 0 to " +
                                std::to_string(parser.num_bytes())));
     }
     without_gil([&] { parser.truncate(num_bytes); });
 }
 
-// query(parser) for a greedy one.
+// Returns query(parser). Raises ConfigError unless the parse is greedy.
 template <class Query>
 auto legal(const Parser& guarded, const Query& query) {
     return guarded.read([&](const IncrementalParser& parser) {
@@ -123,7 +123,8 @@ auto legal(const Parser& guarded, const Query& query) {
 
 size_t checked_stream(const ParserBatch& batch, size_t stream) {
     if (stream >= batch.size()) {
-        throw py::index_error("stream is " + std::to_string(stream) + "; there are " + std::to_string(batch.size()));
+        throw py::index_error("stream is " + std::to_string(stream) + "; it must be below " +
+                              std::to_string(batch.size()));
     }
     return stream;
 }
@@ -138,10 +139,7 @@ void append_each(Batch& guarded, const py::array_t<uint8_t, py::array::c_style>&
         const std::vector<uint8_t> bytes(given.data(), given.data() + given.size());
         const size_t row = given.ndim() == 1 ? 1 : static_cast<size_t>(given.shape(1));
         for (size_t i = 0; i < size; ++i) check_size(batch[i].num_bytes() + row);
-        without_gil([&] {
-            if (row == 1) return batch.append(bytes);
-            for (size_t i = 0; i < size; ++i) batch[i].append(Bytes(bytes).subspan(i * row, row));
-        });
+        without_gil([&] { batch.append(bytes, row); });
     });
 }
 
@@ -154,7 +152,7 @@ py::array_t<uint64_t> of_each(const Batch& guarded, const Get& get) {
     });
 }
 
-void bind_parser(py::module_& sub) {
+void bind_incremental_parser(py::module_& sub) {
     py::class_<Parser>(sub, "IncrementalParser")
         .def(py::init([](const Params& params) { return make_guarded<IncrementalParser>(params); }))
         .def("append", &append)
@@ -202,6 +200,9 @@ void bind_parser(py::module_& sub) {
             const auto lengths = legal(parser, [&](const auto& p) { return p.legal_lengths(distance); });
             return std::make_pair(lengths.shortest, lengths.longest);
         });
+}
+
+void bind_parser_batch(py::module_& sub) {
     py::class_<Batch>(sub, "ParserBatch")
         .def(py::init(
             [](const Params& params, size_t num_streams) { return make_guarded<ParserBatch>(params, num_streams); }))
@@ -267,8 +268,8 @@ TokenColumns TokenArrays::copy() const {
 
 void check_size(size_t num_bytes) {
     if (num_bytes > lz77::kMaxTextBytes) {
-        raise(invalid_argument("a text of " + std::to_string(num_bytes) + " bytes; at most " +
-                               std::to_string(lz77::kMaxTextBytes) + " are parsed at once: cut it"));
+        raise(invalid_argument("the text has " + std::to_string(num_bytes) + " bytes; it must have at most " +
+                               std::to_string(lz77::kMaxTextBytes) + ", so split it"));
     }
 }
 
@@ -281,7 +282,8 @@ void bind_lz77(py::module_& m) {
     sub.def("parse_batch", &parse_batch);
     sub.def("reconstruct", &reconstruct);
     sub.def("check_tokens", &check_tokens);
-    bind_parser(sub);
+    bind_incremental_parser(sub);
+    bind_parser_batch(sub);
     bind_lz77_alphabets(sub);
 }
 

@@ -1,4 +1,4 @@
-// What the bindings of the LZ77 core share.
+// Shared by the bindings of the LZ77 core.
 #pragma once
 
 #include <span>
@@ -10,20 +10,21 @@
 
 namespace fastcompress::bindings {
 
-// The columns of tokens from Python, equally long.
+// The columns of tokens from Python, of equal length.
 class TokenArrays {
   public:
-    // ColumnError for what is not a row of integers, ConfigError for rows of different lengths.
+    // Raises ColumnError if a column is not a row of integers, or if the lengths differ.
     TokenArrays(py::handle kinds, py::handle values, py::handle lengths);
 
-    // The tokens before the first one that has a number too large for its column or negative.
+    // The number of tokens before the first one with a number that is negative or too large for its column.
     size_t num_readable() const { return num_readable_; }
     std::span<const uint8_t> kinds() const { return kinds_.values().first(num_readable_); }
     std::span<const uint32_t> values() const { return values_.values().first(num_readable_); }
     std::span<const uint32_t> lengths() const { return lengths_.values().first(num_readable_); }
-    // FormatError if there is such a token.
+    // Raises FormatError if there is such a token.
     void raise_if_unreadable() const;
-    // A copy that nobody else can change, each token well-formed by itself; a FormatError names the first that is not.
+    // Returns a private copy, in which each token is well-formed by itself. Raises a FormatError that names the first
+    // that is not.
     lz77::TokenColumns copy() const;
 
   private:
@@ -37,7 +38,7 @@ inline py::tuple to_arrays(lz77::TokenColumns tokens) {
                           to_array(std::move(tokens.lengths)));
 }
 
-// A ConfigError for a text that is too long to be parsed.
+// Raises ConfigError if a text is too long to be parsed.
 void check_size(size_t num_bytes);
 
 void bind_lz77_alphabets(py::module_& sub);

@@ -35,7 +35,7 @@ pretokenizer::Pattern parse_pattern(std::string_view name) {
     if (const auto pattern = pretokenizer::pattern_from_name(name)) return *pattern;
     std::string known;
     for (const auto& info : pretokenizer::patterns()) known += (known.empty() ? "" : ", ") + std::string(info.name);
-    // A text that was passed in place of a pattern is not repeated as a whole.
+    // The message shows only the beginning of a text that was passed in place of a pattern.
     size_t num_shown = std::min<size_t>(name.size(), 100);
     while (num_shown < name.size() && (name[num_shown] & 0xc0) == 0x80) --num_shown;
     const std::string shown = std::string(name.substr(0, num_shown)) + (num_shown < name.size() ? "..." : "");
@@ -54,11 +54,12 @@ void bind_pretokenizer(py::module_& m) {
     sub.attr("ALIASES") = aliases;
     sub.attr("UNICODE_VERSION") = py::str(static_cast<const char*>(unicode::kUnicodeVersion));
     sub.def("split_ends", &split_ends, py::arg("text"), py::arg("pattern"),
-            "The byte offset at which each pretoken of a text ends: uint64[n].");
+            "Return the byte offsets at which the pretokens of a text end, uint64[n].");
     py::list assigned;
     for (const auto& range : unicode::kAssignedRanges) assigned.append(py::make_tuple(range.first, range.last));
     sub.attr("ASSIGNED") = assigned;
-    sub.def("normalize_nfc", &normalize_nfc, py::arg("text"), "The text in Unicode normalization form C, as UTF-8.");
+    sub.def("normalize_nfc", &normalize_nfc, py::arg("text"),
+            "Return a text in Unicode normalization form C, as UTF-8.");
 }
 
 }  // namespace fastcompress::bindings

@@ -31,7 +31,7 @@ Tables::Tables(py::handle tables) {
         if (!array_) throw py::error_already_set();
     }
     if (array_.ndim() < 1 || array_.ndim() > 2) {
-        raise(invalid_data("cumulative frequencies have one dimension (one table) or two (a row a symbol), not " +
+        raise(invalid_data("cumulative frequencies have one dimension (one table) or two (one row per symbol), not " +
                            std::to_string(array_.ndim())));
     }
     if (row_size() < 2) raise(invalid_data("a table needs two cumulative frequencies or more: 0 and the total"));
@@ -69,7 +69,7 @@ namespace {
 template <class T>
 Status Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
     const T* const row = static_cast<const T*>(weights.data_) + i * weights.num_symbols_;
-    // A row is read in one go and then worked on for as long: time for the next one to come from memory.
+    // The next row is loaded while this one is processed.
     if (i + 1 < weights.num_rows_) prefetch_bytes(row + weights.num_symbols_, weights.num_symbols_ * sizeof(T));
     auto problem = quantizer.set_row(row);
     if (!problem.ok() && !weights.is_single()) problem.message = "row " + std::to_string(i) + ": " + problem.message;
@@ -104,7 +104,7 @@ Weights::Weights(py::handle weights, Precision precision) {
         PyErr_Clear();
         throw py::type_error("weights must be an array of integers or of floats of at most 64 bits");
     }
-    if (array_.ndim() == 0) raise(invalid_argument("weights have no dimension; give one weight a symbol"));
+    if (array_.ndim() == 0) raise(invalid_argument("weights have no dimension; give one weight per symbol"));
     num_symbols_ = static_cast<size_t>(array_.shape(array_.ndim() - 1));
     precision_ = checked_precision(num_symbols_, precision);
     num_rows_ = static_cast<size_t>(array_.size()) / num_symbols_;
@@ -112,7 +112,7 @@ Weights::Weights(py::handle weights, Precision precision) {
 
 namespace {
 
-// An array shaped like `rows`, but for V + 1 numbers in the last dimension.
+// Returns an array of the shape of `rows`, except that the last dimension has V + 1 numbers.
 py::array_t<uint32_t> table_array(const py::array& rows) {
     std::vector<py::ssize_t> shape(rows.shape(), rows.shape() + rows.ndim());
     ++shape.back();
@@ -136,7 +136,7 @@ py::array_t<uint32_t> quantize(py::handle weights, Precision precision) {
 }
 
 py::array_t<uint32_t> quantize_logits(const CArray<int32_t>& logits, Precision wanted) {
-    if (logits.ndim() == 0) raise(invalid_argument("logits have no dimension; give one a symbol"));
+    if (logits.ndim() == 0) raise(invalid_argument("logits have no dimension; give one per symbol"));
     const auto num_symbols = static_cast<size_t>(logits.shape(logits.ndim() - 1));
     const unsigned precision = checked_precision(num_symbols, wanted);
     auto tables = table_array(logits);

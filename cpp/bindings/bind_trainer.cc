@@ -10,8 +10,8 @@
 namespace fastcompress::bindings {
 namespace {
 
-// A text to be read once. Of a str that is not ASCII, TextView would leave the UTF-8 in the object for good, which for a
-// corpus in memory is as much again.
+// A view of a text that is read once. TextView would leave the UTF-8 of a str that is not ASCII in the object for good,
+// which doubles the memory of a corpus.
 TextView view_once(py::handle text) {
     if (PyUnicode_Check(text.ptr()) && !PyUnicode_IS_ASCII(text.ptr())) {
         if (const auto utf8 = py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(text.ptr()))) {
@@ -24,7 +24,7 @@ TextView view_once(py::handle text) {
 
 class PretokenCounts;
 
-// The entries of counts in ascending order, some at a time.
+// The entries of counts in ascending order, in batches.
 class CountItems {
   public:
     explicit CountItems(PretokenCounts& counts);
@@ -36,15 +36,15 @@ class CountItems {
     uint64_t version_;
 };
 
-// Counts that several threads may add to: a call waits for its turn, without the GIL. A call from inside another one on
-// the same thread (from the sink of write()) would wait for itself and is refused.
+// Counts that several threads may add to: a call waits for its turn, without the GIL. A call from within another call
+// on the same thread (from the sink of write()) would wait for itself, so it is refused.
 class PretokenCounts {
   public:
     PretokenCounts(std::string_view pattern, std::optional<size_t> max_memory_bytes, std::string folder)
         : counter_({parse_pattern(pattern), max_memory_bytes.value_or(std::numeric_limits<size_t>::max()),
                     std::move(folder)}) {}
 
-    // body() in this object's turn, without the GIL; locked: where it changes something.
+    // Calls body() in its turn, without the GIL. locked() is for calls that change the counts.
     template <class Body>
     auto locked_read(const Body& body) {
         if (turn_.is_mine()) refuse_second_use("PretokenCounts");
@@ -72,7 +72,7 @@ class PretokenCounts {
         raise_if_failed(locked([&] { return counter_.add_texts(bytes, num_threads_or_default(num_threads)); }));
     }
 
-    // Of another object. Both are locked at once, so that a += b and b += a do not wait for each other.
+    // Adds the counts of another object. Locks both at once, so that a += b and b += a cannot deadlock.
     void add_counts(PretokenCounts& other) {
         if (&other == this) raise(invalid_argument("counts cannot be added to themselves; add a copy of them"));
         if (turn_.is_mine() || other.turn_.is_mine()) refuse_second_use("PretokenCounts");
@@ -88,7 +88,7 @@ class PretokenCounts {
     }
     void add_bytes(const py::bytes& blob) {
         const Bytes bytes = bytes_of(blob);
-        raise_if_failed(locked([&] { return add_read(*bpe::CountsReader::of(bytes)); }));
+        raise_if_failed(locked([&] { return add_read(*bpe::CountsReader::from_bytes(bytes)); }));
     }
 
     // Calls sink(bytes) until everything is written.
@@ -115,7 +115,7 @@ class PretokenCounts {
         return *result;
     }
 
-    // Feeds a trainer; if `consume`, the table is empty afterwards. Returns the number of distinct pretokens.
+    // Adds all pretokens to a trainer, and empties the table if `consume`. Returns the number of distinct pretokens.
     Result<uint64_t> feed(bpe::Trainer& trainer, bool consume) {
         return locked_read([&]() -> Result<uint64_t> {
             uint64_t size = 0;
@@ -166,7 +166,7 @@ CountItems::CountItems(PretokenCounts& counts) : counts_(counts) {
 py::list CountItems::next_batch(size_t max_items) {
     std::vector<std::pair<std::string, uint64_t>> batch;
     bool is_valid = true;
-    counts_.locked_read([&] {  // nobody may wait for this lock with the GIL, which its holder may want
+    counts_.locked_read([&] {  // waits without the GIL, which the holder of the lock may need
         is_valid = version_ == counts_.version_;
         while (is_valid && batch.size() < max_items) {
             const auto entry = entries_->next();
@@ -189,14 +189,13 @@ inline constexpr const char* kPythonName<CountItems> = "CountItems";
 
 namespace {
 
-// The pattern of a file of counts.
+// Returns the pattern of a file of counts.
 std::string pattern_of_reader(const bpe::CountsReader& reader) {
     raise_if_failed(reader.status());
     return reader.pattern();
 }
 
-// The tokenizer, and the number of distinct pretokens that it was trained on. If `consume`, the counts are empty
-// afterwards.
+// Returns the tokenizer and the number of distinct pretokens that it was trained on. Empties the counts if `consume`.
 py::tuple train(PretokenCounts& counts, bool consume, size_t vocab_size, const std::vector<std::string>& special_tokens,
                 bool huggingface, int64_t min_frequency, std::optional<uint64_t> max_token_length,
                 const py::bytes& initial_alphabet, const Tokenizer* base, const bpe::Trainer::Progress& progress) {
@@ -256,7 +255,7 @@ void bind_trainer(py::module_& bpe) {
         [](const std::string& path) { return pattern_of_reader(*bpe::CountsReader::open(path)); }, py::arg("path"));
     bpe.def(
         "counts_pattern_of_bytes",
-        [](const py::bytes& blob) { return pattern_of_reader(*bpe::CountsReader::of(bytes_of(blob))); },
+        [](const py::bytes& blob) { return pattern_of_reader(*bpe::CountsReader::from_bytes(bytes_of(blob))); },
         py::arg("blob"));
     bpe.def(
         "last_cut", [](const py::bytes& text) { return pretokenizer::last_cut(bytes_of(text)); }, py::arg("text"));

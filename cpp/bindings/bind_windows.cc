@@ -11,10 +11,10 @@ using equal_info::WindowCoder;
 
 void check_frozen(const ContextMixer& mixer) {
     if (mixer.is_frozen()) return;
-    raise(invalid_argument("the context mixer still learns; windows and documents are coded by one that is frozen()"));
+    raise(invalid_argument("the context mixer still learns; windows and documents need a frozen one, from frozen()"));
 }
 
-// Windows and the mixer that they read.
+// A window coder and the mixer that it reads.
 class BoundWindows {
   public:
     BoundWindows(const GuardedMixer& mixer, unsigned window_bits)
@@ -23,7 +23,7 @@ class BoundWindows {
               return WindowCoder(frozen, window_bits);
           })) {}
 
-    // body(windows) without the GIL, while nobody changes the mixer.
+    // Calls body(windows) without the GIL, while no call changes the mixer.
     template <class Body>
     auto read(const Body& body) const {
         return mixer_.read_without_gil([&](const ContextMixer&) { return body(windows_); });
@@ -38,7 +38,7 @@ std::unique_ptr<BoundWindows> make_windows(const GuardedMixer& mixer, unsigned w
     if (window_bits < equal_info::kMinWindowBits || window_bits > equal_info::kMaxWindowBits || window_bits % 8 != 0) {
         raise(invalid_argument("window_bits is " + std::to_string(window_bits) + "; it must be a multiple of 8 from " +
                                std::to_string(equal_info::kMinWindowBits) + " to " +
-                               std::to_string(equal_info::kMaxWindowBits) + " (below: a Codebook)"));
+                               std::to_string(equal_info::kMaxWindowBits) + "; for 9 to 16 bits, use a Codebook"));
     }
     return std::make_unique<BoundWindows>(mixer, window_bits);
 }
@@ -50,8 +50,7 @@ py::tuple to_arrays(DecodedBytes decoded) {
 
 }  // namespace
 
-void bind_windows(py::module_& m) {
-    py::module_ sub = m.def_submodule("windows");
+void bind_windows(py::module_& sub) {
     py::class_<BoundWindows>(sub, "WindowCoder")
         .def(py::init(&make_windows), py::keep_alive<1, 2>())
         .def("encode",

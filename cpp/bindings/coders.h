@@ -1,5 +1,5 @@
-// An encoder and a decoder as Python objects, with snapshots that know what they belong to. Guarded (guarded.h): nothing
-// here looks after threads.
+// An encoder and a decoder as Python objects, with snapshots that can only be restored where they were taken. They are
+// used through Guarded (guarded.h), so nothing here deals with threads.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fastcompress::bindings {
 using arithmetic::RangeDecoder;
 using arithmetic::RangeEncoder;
 
-// A number that no other snapshot or coder of this process has.
+// Returns a number that no other snapshot or coder of this process has.
 inline uint64_t next_serial() {
     static std::atomic<uint64_t> last{0};
     return ++last;
@@ -30,7 +30,7 @@ struct EncoderSnapshot {
 struct CodeEncoder {
     RangeEncoder encoder;
     KeptQuantizer quantizer;
-    std::vector<uint64_t> serials;  // of the snapshots that the present code goes on from, in ascending order
+    std::vector<uint64_t> serials;  // serials of the snapshots that the present code extends, ascending
 
     EncoderSnapshot snapshot() {
         serials.push_back(next_serial());
@@ -40,7 +40,7 @@ struct CodeEncoder {
         const auto found = std::ranges::lower_bound(serials, snapshot.serial);
         if (found == serials.end() || *found != snapshot.serial || !encoder.restore(snapshot.state)) {
             raise(invalid_argument(
-                "the snapshot is of another code, of a part that was undone, or of bytes that were taken"));
+                "the snapshot belongs to another code, to a part that was undone, or to bytes that were taken"));
         }
         serials.erase(found + 1, serials.end());
     }
@@ -56,12 +56,12 @@ struct DecoderSnapshot {
     uint64_t serial;
 };
 
-// A decoder and the code it reads, which may come piece by piece.
+// A decoder and the code that it reads, which may arrive in pieces.
 class CodeDecoder {
   public:
     KeptQuantizer quantizer;
 
-    // Adds what comes next of the code; `is_last`: nothing comes after it.
+    // Appends the next piece of the code. `is_last` if no piece follows.
     void append(const py::bytes& piece, bool is_last) {
         if (is_last_) raise(invalid_argument("the code has ended; nothing can be appended"));
         const Bytes unread = has_begun_ ? decoder_.unread() : Bytes(code_);
@@ -88,11 +88,11 @@ class CodeDecoder {
         if (num_symbols > num_ready()) raise(invalid_data("the code needs more bytes first; append them"));
         return decoder_;
     }
-    // The number of bytes that a code of the symbols decoded so far takes.
+    // The number of bytes in the code of the symbols decoded so far.
     uint64_t num_bytes_read() const { return has_begun_ ? std::min(decoder_.code_bytes(), num_bytes_) : 0; }
-    // Refuses what cannot be the end of a code: with bytes after it, unless they are allowed, or damaged.
+    // Raises FormatError if the code is damaged, or if bytes follow it and are not allowed.
     void finish(bool allow_trailing) {
-        if (!is_last_) raise(invalid_argument("the code still comes in pieces; append the last one first"));
+        if (!is_last_) raise(invalid_argument("the last piece of the code is missing; append it first"));
         if (!decoder_.ok()) raise_damaged();
         const uint64_t num_trailing = num_bytes_ - num_bytes_read();
         if (num_trailing == 0 || allow_trailing) return;
@@ -101,22 +101,23 @@ class CodeDecoder {
                         " bytes; pass allow_trailing=True if they are not part of it"));
     }
     DecoderSnapshot snapshot() const {
-        if (!is_last_) raise(invalid_argument("a code that still comes in pieces keeps no snapshots; give it whole"));
+        if (!is_last_)
+            raise(invalid_argument("the last piece of the code is missing; a snapshot needs the whole code"));
         return {decoder_, serial_};
     }
     void restore(const DecoderSnapshot& snapshot) {
-        if (snapshot.serial != serial_) raise(invalid_argument("the snapshot is of another decoder"));
+        if (snapshot.serial != serial_) raise(invalid_argument("the snapshot belongs to another decoder"));
         decoder_ = snapshot.state;
     }
     [[noreturn]] static void raise_damaged() {
         raise(malformed(
-            "this is not the code of these symbols: it is truncated, damaged, or was encoded with other tables"));
+            "this is not the code of these symbols; it is truncated, damaged, or was encoded with other tables"));
     }
 
   private:
     const uint64_t serial_ = next_serial();
     std::vector<uint8_t> code_;
-    uint64_t num_bytes_ = 0;  // appended in all
+    uint64_t num_bytes_ = 0;  // bytes appended in all
     bool is_last_ = false;
     bool has_begun_ = false;
     RangeDecoder decoder_{Bytes()};

@@ -1,8 +1,8 @@
-// Arrays of integers as Python gives them (ids, the columns of tokens), never cast by force.
+// Arrays of integers from Python (ids, the columns of tokens), without lossy casts.
 //
-// Any array of integers is taken, of any width, byte order and layout, and any sequence that NumPy makes one of; what is
-// not one row of integers is a ColumnError, which is both a FormatError, since such data may come from a file, and a
-// TypeError. Numbers that do not fit are reported, with their place, by whoever knows what they mean.
+// Takes any array of integers, of any width, byte order and layout, and any sequence that NumPy converts to one.
+// Anything else is a ColumnError, which is both a FormatError, since such data may come from a file, and a TypeError.
+// Callers report numbers that do not fit, with their position, because they know the meaning of the numbers.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace fastcompress::bindings {
 
-// Whether numbers are in this machine's byte order.
+// Whether an array has the byte order of this machine.
 inline bool is_native(const py::array& array) {
     return array.dtype().byteorder() == '=' || array.dtype().byteorder() == '|';
 }
@@ -25,8 +25,8 @@ inline bool is_aligned(const py::array& array) {
     return (array.flags() & py::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
 }
 
-// One row of integers as T, an unsigned type. Arrays that hold T already are read where they are, and may change while
-// they are; others are copied. Built and destroyed with the GIL held.
+// One row of integers as T, an unsigned type. An array of T is not copied, and may change while it is read; others are
+// copied. Must be created and destroyed with the GIL held.
 template <class T>
 class IntColumn {
   public:
@@ -49,23 +49,23 @@ class IntColumn {
         if (is_ready) {
             values_ = {static_cast<const T*>(owner_.data()), size};
         } else if (kind == 'u') {
-            narrow<uint64_t>();
+            convert<uint64_t>();
         } else {
-            narrow<int64_t>();
+            convert<int64_t>();
         }
     }
 
     std::span<const T> values() const { return values_; }
     size_t size() const { return values_.size(); }
-    // The place of the first number that is not one of T, or size().
+    // The index of the first number that does not fit T, or size().
     size_t first_bad() const { return first_bad_; }
     const std::string& name() const { return name_; }
-    // Says what is wrong with the number at first_bad().
+    // Returns the error message for the number at first_bad().
     std::string bad_message() const {
         return name_ + "[" + std::to_string(first_bad_) + "] is " + bad_number_ + "; it must be 0 to " +
                std::to_string(std::numeric_limits<T>::max());
     }
-    // The values, or a FormatError.
+    // Returns the values. Raises FormatError if a number does not fit.
     std::span<const T> checked() const {
         if (first_bad_ < size()) raise(malformed(bad_message()));
         return values_;
@@ -73,7 +73,7 @@ class IntColumn {
 
   private:
     template <class Wide>
-    void narrow() {
+    void convert() {
         const auto wide = py::array_t<Wide, py::array::c_style | py::array::forcecast>::ensure(owner_);
         if (!wide) throw py::error_already_set();
         copy_.resize(static_cast<size_t>(wide.size()));
@@ -83,7 +83,7 @@ class IntColumn {
                 first_bad_ = i;
                 bad_number_ = std::to_string(number);
             }
-            copy_[i] = static_cast<T>(number);  // from first_bad_ on nobody looks
+            copy_[i] = static_cast<T>(number);  // meaningless from first_bad_ on
         }
         values_ = copy_;
     }

@@ -11,7 +11,7 @@ namespace {
 using bpe::TokenId;
 using bpe::Vocabulary;
 
-// From this many ids on, others may run meanwhile: the GIL is released, and another thread is worth starting.
+// From this many ids on, the GIL is released while they are decoded, and another thread is worth starting.
 constexpr size_t kMinIdsToUnlock = size_t{1} << 12;
 
 template <class Body>
@@ -28,7 +28,7 @@ py::str to_py_str(Bytes bytes, const py::str& errors) {
     return py::reinterpret_steal<py::str>(text);
 }
 
-// Many sequences of ids, decoded one behind the other.
+// The bytes of several sequences of ids, one after another.
 struct DecodedBatch {
     std::unique_ptr<uint8_t[]> bytes;
     std::vector<size_t> offsets;  // sequence i is [offsets[i], offsets[i + 1])
@@ -46,7 +46,7 @@ Result<DecodedBatch> decode_all(const Vocabulary& vocabulary, const std::vector<
         batch.offsets[i + 1] = batch.offsets[i] + *size;
         num_ids += views[i].ids().size();
     }
-    batch.bytes.reset(new uint8_t[batch.offsets.back()]);  // not cleared: all of it is written
+    batch.bytes.reset(new uint8_t[batch.offsets.back()]);  // not cleared, because all of it is written
     std::vector<char> changed(views.size(), 0);
     const auto weight = [&](size_t i) { return batch.offsets[i + 1] - batch.offsets[i] + 16; };
     parallel_parts(views.size(), std::min(num_threads, 1 + num_ids / kMinIdsToUnlock), weight,
@@ -113,7 +113,7 @@ void TokenView::copy_ids(py::handle sequence) {
         py::reinterpret_steal<py::object>(PySequence_Fast(sequence.ptr(), "expected a sequence of token ids"));
     if (!items) throw py::error_already_set();
     copy_.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(items.ptr())));
-    // The size is read anew each time: __index__ of an item may change the list.
+    // The size is read again each time, because __index__ of an item may change the list.
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
         PyObject* const item = PySequence_Fast_GET_ITEM(items.ptr(), i);
         int overflow = 0;

@@ -1,4 +1,4 @@
-// Decoding for Python: ids come as NumPy arrays or as sequences of int, text goes out as bytes or str.
+// Decoding for Python: ids from NumPy arrays or sequences of int, to bytes or str.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace fastcompress::bindings {
 
-// An id from any object with __index__. TypeError if it is none; TokenRangeError, which says where it stands if
-// `position` is given, if it does not fit.
+// Returns the id in an object with __index__. Raises TypeError for other objects, and TokenRangeError, which names
+// `position` if it is given, if the number does not fit.
 bpe::TokenId to_token_id(py::handle index, std::optional<size_t> position = std::nullopt);
 
-// Token ids as the core reads them, for as long as the TokenView lives: of a C-contiguous uint32 array without a copy,
-// of any other sequence of integers as a copy. Built and destroyed with the GIL held.
+// Token ids for the core, valid as long as the TokenView lives. A C-contiguous uint32 array is not copied; any other
+// sequence of integers is. Must be created and destroyed with the GIL held.
 class TokenView {
   public:
     explicit TokenView(py::handle tokens);
@@ -27,12 +27,12 @@ class TokenView {
     std::span<const bpe::TokenId> ids_;
 };
 
-// The bytes of ids. UnknownTokenError for an id that the vocabulary does not have.
+// Decodes ids to bytes. Raises UnknownTokenError for an id that the vocabulary does not have.
 py::bytes decode_to_bytes(const bpe::Vocabulary& vocabulary, py::handle tokens);
-// The same as str; `errors` as in bytes.decode.
+// Decodes ids to str; `errors` as in bytes.decode.
 py::str decode_to_str(const bpe::Vocabulary& vocabulary, py::handle tokens, const py::str& errors);
 
-// Both for many sequences, on up to num_threads threads. An error names the first sequence that has one.
+// The same for many sequences, on up to num_threads threads. An error names the first sequence that causes one.
 py::list decode_batch_to_bytes(const bpe::Vocabulary& vocabulary, const py::list& batch, size_t num_threads);
 py::list decode_batch_to_str(const bpe::Vocabulary& vocabulary, const py::list& batch, const py::str& errors,
                              size_t num_threads);

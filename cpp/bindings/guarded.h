@@ -1,11 +1,11 @@
-// Objects that a call from Python may change, each behind the same guard.
+// Guards objects that calls from Python may change.
 //
-// A call that changes the object has it alone; calls that only read it may run side by side. Any other call that comes
-// meanwhile is refused with one error, a BusyError, whether it is another thread's (cores release the GIL while they work, and
-// a free-threaded Python has none) or a callback's that the running call made.
+// A call that changes the object runs alone; calls that only read it may run at the same time. A conflicting call is
+// refused with one error, BusyError, whether it comes from another thread (cores release the GIL while they work, and a
+// free-threaded Python has none) or from a callback of the running call.
 //
-// Exceptions, where waiting is right: bpe.PretokenCounts, which is documented to be filled from several threads, waits
-// for its turn (bind_trainer.cc); bpe.Tokenizer locks its pool of encoders and is immutable otherwise.
+// Two classes are not guarded like this: bpe.PretokenCounts, which several threads may fill, waits for its turn
+// (bind_trainer.cc), and bpe.Tokenizer locks its pool of encoders and is otherwise immutable.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace fastcompress::bindings {
 
-// What Python calls a guarded type, for the message. Each binding specializes it.
+// The name of a guarded type in Python, for the message. Each binding specializes it.
 template <class T>
 inline constexpr const char* kPythonName = nullptr;
 
@@ -33,21 +33,21 @@ class Guarded {
     Guarded(const Guarded&) = delete;
     Guarded& operator=(const Guarded&) = delete;
 
-    // body(object) alone with it.
+    // Calls body(object) while no other call uses the object.
     template <class Body>
     auto write(const Body& body) {
         const WriteTurn turn(uses_);
         if (!turn.is_granted()) refuse_second_use(kPythonName<T>);
         return body(object_);
     }
-    // body(object), which changes nothing, beside others that do not either.
+    // Calls body(object), which must not change the object, while no call changes it.
     template <class Body>
     auto read(const Body& body) const {
         const ReadTurn turn(uses_);
         if (!turn.is_granted()) refuse_second_use(kPythonName<T>);
         return body(object_);
     }
-    // The same with the GIL released; body() touches no Python object.
+    // The same with the GIL released. The body must not touch any Python object.
     template <class Body>
     auto write_without_gil(const Body& body) {
         return write([&](T& object) { return without_gil([&] { return body(object); }); });

@@ -1,4 +1,4 @@
-// The context mixer as Python holds it, which windows read, too.
+// The context mixer as Python holds it. Equal-info windows read it.
 #pragma once
 
 #include "fastcompress/context_mixer/context_mixer.h"
@@ -10,5 +10,8 @@ using GuardedMixer = Guarded<context_mixer::ContextMixer>;
 
 template <>
 inline constexpr const char* kPythonName<context_mixer::ContextMixer> = "ContextMixer";
+
+// Binds the windows, a part of the module equal_info.
+void bind_windows(py::module_& sub);
 
 }  // namespace fastcompress::bindings

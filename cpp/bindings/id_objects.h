@@ -1,5 +1,5 @@
-// Token ids as Python lists, fast: the int object of an id is made once and then shared, which takes a fifth of the time
-// of making one for each token.
+// Makes Python lists of token ids. The int object of an id is made once and then shared, which takes a fifth of the
+// time of making one per token.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,8 +11,8 @@
 
 namespace fastcompress::bindings {
 
-// The int objects of the ids of one vocabulary: at most 40 bytes an id, made when an id is first listed. Every call needs
-// the GIL.
+// The int objects of the ids of one vocabulary, at most 40 bytes per id. An object is made when its id is first listed.
+// Every call needs the GIL.
 class IdObjects {
   public:
     explicit IdObjects(size_t vocabulary_size) : size_(vocabulary_size) {}
@@ -22,7 +22,7 @@ class IdObjects {
         for (PyObject* object : objects_) Py_XDECREF(object);
     }
 
-    // A new list of ids, each below the vocabulary's size.
+    // Returns a new list of ids. Requires ids below the size of the vocabulary.
     pybind11::list list(std::span<const bpe::TokenId> ids) {
         if (objects_.empty()) objects_.resize(size_);
         pybind11::list list(ids.size());
@@ -40,7 +40,7 @@ class IdObjects {
 
   private:
     size_t size_;
-    std::vector<PyObject*> objects_;  // by id; null where none was listed yet
+    std::vector<PyObject*> objects_;  // by id; null if the id has not been listed yet
 };
 
 }  // namespace fastcompress::bindings

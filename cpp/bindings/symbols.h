@@ -1,4 +1,4 @@
-// Symbols as Python gives them: an int, bytes, or an array of integers of any width and byte order, checked.
+// Reads and checks symbols from Python: an int, bytes, or an array of integers of any width and byte order.
 #pragma once
 
 #include <algorithm>
@@ -32,15 +32,15 @@ void visit_symbols(const py::array& symbols, size_t num_symbols, const Visit& vi
     visit(span);
 }
 
-// Calls visit() with the symbols as a span of uint8_t, uint16_t or uint32_t, once all have been found to be below
-// num_symbols. The span may be the caller's memory, which can change, so visit() checks what it reads.
+// Checks that all symbols are below num_symbols, and calls visit() with a span of uint8_t, uint16_t or uint32_t. The
+// span may be memory of the caller, which can change, so visit() must check what it reads.
 template <class Visit>
 void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) {
     const char kind = any.dtype().kind();
     if (any.ndim() != 1 || ((kind != 'u' && kind != 'i') && any.size() > 0)) {
         throw py::type_error("symbols must be an int or a one-dimensional array of integers");
     }
-    // 0: to be converted, since its bytes are in the order of another machine, or anywhere.
+    // 0 if the array must be converted, because it has another byte order or is not aligned.
     const auto itemsize = is_native(any) && is_aligned(any) ? any.itemsize() : 0;
     const auto contiguous = py::array::ensure(any, py::array::c_style);
     if (any.size() == 0) return visit(std::span<const uint32_t>());
@@ -62,18 +62,18 @@ void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) 
 inline void check_num_rows(size_t num_rows, size_t num_symbols) {
     if (num_rows != num_symbols) {
         raise(invalid_data(std::to_string(num_symbols) + " symbols and " + std::to_string(num_rows) +
-                           " rows; give one row a symbol, or one table for all"));
+                           " rows; give one row per symbol, or one table for all"));
     }
 }
 
-// Whether it is one symbol: an int, a NumPy integer, a tensor of no dimension. Arrays have __index__, too.
+// Whether it is a single symbol: an int, a NumPy integer, or a tensor of no dimension. (Arrays have __index__ as well.)
 inline bool is_single(py::handle symbols) {
     if (PyLong_CheckExact(symbols.ptr())) return true;
     if (py::isinstance<py::array>(symbols)) return py::reinterpret_borrow<py::array>(symbols).ndim() == 0;
     return PyIndex_Check(symbols.ptr()) && !PySequence_Check(symbols.ptr());
 }
 
-// The one symbol of what is_single().
+// Returns the symbol of an object for which is_single() is true.
 inline size_t single_symbol(py::handle given, size_t num_symbols) {
     const auto symbol = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr()));
     if (!symbol) throw py::error_already_set();

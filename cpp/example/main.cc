@@ -1,5 +1,5 @@
-// Three of the cores on one text, without Python: a BPE vocabulary is trained and encodes it, LZ77 parses it, and an
-// archive compresses it. Every round trip is checked; a failure ends the program with the Status's message.
+// Uses three of the cores on one text, without Python: trains a BPE vocabulary and encodes with it, parses the text with
+// LZ77, and compresses it. Every round trip is checked; a failure ends the program with the message of the Status.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace fc = fastcompress;
 
-// The value of a Result, or the end of the program.
+// Returns the value of a Result, or ends the program with its message.
 template <class T>
 T require(fc::Result<T> result) {
     if (!result.ok()) {
@@ -25,7 +25,7 @@ T require(fc::Result<T> result) {
 }
 void require(bool holds, const char* what) {
     if (holds) return;
-    std::fprintf(stderr, "not true: %s\n", what);
+    std::fprintf(stderr, "failed check: %s\n", what);
     std::exit(1);
 }
 
@@ -54,7 +54,8 @@ int main() {
     const fc::lz77::TokenColumns tokens = fc::lz77::parse(bytes, fc::lz77::Params{});
 
     const std::vector<uint8_t> blob = require(fc::archive::compress(bytes, {}));
-    require(fc::as_chars(require(fc::archive::decompress(blob, text.size()))) == text, "the archive holds the text");
+    require(fc::as_chars(require(fc::archive::decompress(blob, text.size()))) == text,
+            "the compressed file decompresses to the text");
 
     std::printf("%zu bytes: %zu BPE tokens, %zu LZ77 tokens, %zu bytes compressed\n", text.size(), ids.size(),
                 tokens.size(), blob.size());

@@ -12,7 +12,7 @@ using context_mixer::ContextMixer;
 namespace {
 
 ContextMixer small_mixer() {
-    ContextMixer mixer({.log2_table_bytes = 12, .log2_match_entries = 10, .window = 0});
+    ContextMixer mixer({.log2_table_bytes = 12, .log2_match_entries = 10, .reset_interval = 0});
     mixer.update(as_bytes("A mixer that has seen a little: a mixer, a little."));
     return mixer;
 }

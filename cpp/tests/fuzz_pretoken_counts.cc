@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Sha256Digest digest = sha256(blob);
     blob.insert(blob.end(), digest.begin(), digest.end());
 
-    const std::unique_ptr<bpe::CountsReader> reader = bpe::CountsReader::of(blob);
+    const std::unique_ptr<bpe::CountsReader> reader = bpe::CountsReader::from_bytes(blob);
     std::vector<uint8_t> copy;
     bpe::CountsWriter writer(
         [&](Bytes bytes) {

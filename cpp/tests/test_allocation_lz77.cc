@@ -108,6 +108,14 @@ void test_parser_batch() {
     append_all(100, 140, 5);
     select({1, 1, 4});
     append_all(140, 160, 3);
+    // Several bytes per stream at once, on forks that share a history and on streams with a history of their own.
+    const auto append_columns = [&](size_t num_each) {
+        const ByteVector bytes(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(3 * num_each));
+        session.steps.push_back([bytes, num_each](Batch& batch) { batch.parsers.append(bytes, num_each); });
+    };
+    for (const size_t num_each : {2, 3, 17, 0}) append_columns(num_each);
+    select({2, 2, 2});
+    for (const size_t num_each : {5, 1, 16}) append_columns(num_each);
     session.num_dense = 200;
     session.walk();
 }

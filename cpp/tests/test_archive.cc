@@ -60,7 +60,7 @@ void test_nibble_models() {
         }
         expected.values[0] = static_cast<uint16_t>(std::min(model.num_seen() + 1, 255u));
         NibbleModel plain = model;
-        learn_plainly(plain, symbol, rates);
+        learn_scalar(plain, symbol, rates);
         learn(model, symbol, rates);
         CHECK(model.values == expected.values);
         CHECK(plain.values == expected.values);
@@ -68,7 +68,7 @@ void test_nibble_models() {
 
         const auto weight = static_cast<uint16_t>(random());
         const Nibbles mixed = Nibbles(model).towards(other, weight);
-        const PlainNibbles mixed_plainly = PlainNibbles(model).towards(other, weight);
+        const ScalarNibbles mixed_scalar = ScalarNibbles(model).towards(other, weight);
         uint32_t begin = 0;
         for (unsigned s = 0; s < 16; ++s) {
             const auto mix = [&](unsigned i) {
@@ -80,10 +80,10 @@ void test_nibble_models() {
             CHECK_EQ(part.cumulative, begin);
             CHECK_EQ(part.frequency, end - begin);
             CHECK(end > begin);
-            CHECK_EQ(mixed_plainly.part(s).cumulative, begin);
-            CHECK_EQ(mixed_plainly.part(s).frequency, end - begin);
-            CHECK_EQ(mixed_plainly.find(begin), s);
-            CHECK_EQ(mixed_plainly.find(end - 1), s);
+            CHECK_EQ(mixed_scalar.part(s).cumulative, begin);
+            CHECK_EQ(mixed_scalar.part(s).frequency, end - begin);
+            CHECK_EQ(mixed_scalar.find(begin), s);
+            CHECK_EQ(mixed_scalar.find(end - 1), s);
             CHECK_EQ(mixed.find(begin), s);
             CHECK_EQ(mixed.find(end - 1), s);
             begin = end;
@@ -248,8 +248,8 @@ void test_damage() {
     damaged.insert(damaged.end(), archive.begin(), archive.end());
     refused(damaged);
 
-    // Whole records: their borders, from their sizes.
-    const auto borders = [](const ByteVector& of) {
+    // Whole records: their boundaries, from their sizes.
+    const auto boundaries = [](const ByteVector& of) {
         std::vector<size_t> all = {kHeaderBytes};
         while (of[all.back()] != 0) {
             const size_t at = all.back();
@@ -261,10 +261,10 @@ void test_damage() {
         return all;
     };
     const auto record = [&](const ByteVector& of, size_t i) {
-        const auto at = borders(of);
+        const auto at = boundaries(of);
         return ByteVector(of.begin() + static_cast<ptrdiff_t>(at[i]), of.begin() + static_cast<ptrdiff_t>(at[i + 1]));
     };
-    const size_t num_records = borders(archive).size() - 1;
+    const size_t num_records = boundaries(archive).size() - 1;
     CHECK_EQ(num_records, 5u);
     const auto built = [&](const std::vector<ByteVector>& records) {
         ByteVector all(archive.begin(), archive.begin() + kHeaderBytes);

@@ -205,13 +205,13 @@ void test_training() {
         {as_bytes(view.substr(0, 200000)), {}}, {as_bytes(""), {}}, {as_bytes(view.substr(200000)), {}}};
     TrainerSettings settings;
     settings.bits = 10;
-    settings.rounds = 4;
+    settings.num_rounds = 4;
     const auto one = train_codebook(documents, settings);
     settings.num_threads = 3;
     const auto three = train_codebook(documents, settings);
     CHECK(one.ok() && three.ok() && *one == *three);
     CHECK(Codebook::make(10, "", *one).ok());
-    settings.rounds = 0;
+    settings.num_rounds = 0;
     const auto unrefined = train_codebook(documents, settings);
     const size_t refined_tokens = encode_all(*Codebook::make(10, "", *one), as_bytes(text)).size();
     CHECK(refined_tokens < encode_all(*Codebook::make(10, "", *unrefined), as_bytes(text)).size());

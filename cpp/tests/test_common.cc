@@ -35,7 +35,7 @@ void test_sha256() {
              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
     CHECK_EQ(hex(sha256(as_bytes(std::string(1000000, 'a')))),
              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-    // Lengths around the padding's borders hash without reading past the end (the sanitizer build checks that).
+    // Lengths around the padding's boundaries hash without reading past the end (the sanitizer build checks that).
     for (size_t size = 50; size < 130; ++size) CHECK(sha256(as_bytes(std::string(size, 'x'))) != Sha256Digest{});
     std::string text;
     for (size_t size = 0; size < 300; ++size) {

@@ -158,7 +158,7 @@ void test_sizes_known() {
     CHECK_EQ(refusal(parts.join(), kContent.size()), "");
     CHECK(refusal(parts.join(), kContent.size() - 1).find("more than max_output") != std::string::npos);
     store(parts.header, 24, kContent.size() - 1, 8);
-    CHECK(refusal(parts.join()).find("block 2 goes past the size in the header") != std::string::npos);
+    CHECK(refusal(parts.join()).find("block 2 exceeds the size in the header") != std::string::npos);
     store(parts.header, 24, kContent.size() + 1, 8);
     CHECK(refusal(parts.join()).find("its end does not fit the size in the header") != std::string::npos);
 }

@@ -23,7 +23,7 @@ uint32_t below(std::mt19937& random, uint32_t bound) {
 }
 
 MixerParams small_params(uint32_t window = 0) {
-    return {.log2_table_bytes = 14, .log2_match_entries = 10, .window = window};
+    return {.log2_table_bytes = 14, .log2_match_entries = 10, .reset_interval = window};
 }
 
 // Words, repetitions, a table, noise.

@@ -64,14 +64,14 @@ std::string hash_of_range_coder(Bytes data) {
     RangeEncoder encoder;
     CHECK(BulkEncoder(encoder).encode<uint8_t>(data, table, 16));
     std::vector<uint8_t> message = encoder.finish();
-    for (const uint32_t border : table) message.insert(message.end(), {uint8_t(border), uint8_t(border >> 8)});
+    for (const uint32_t boundary : table) message.insert(message.end(), {uint8_t(boundary), uint8_t(boundary >> 8)});
     return hex(sha256(message));
 }
 
 std::string hash_of_models(Bytes data) {
     MixerParams params;
     params.log2_table_bytes = 18;
-    params.window = 24;
+    params.reset_interval = 24;
     ContextMixer mixer(params);
     std::vector<uint8_t> all = mixer.encode(data);
     mixer.update(data);
@@ -85,7 +85,7 @@ std::string hash_of_models(Bytes data) {
 
 std::string hash_of_codebook(Bytes data) {
     const Document document = {data, {}};
-    const auto nodes = train_codebook({&document, 1}, {.bits = 11, .rounds = 8, .num_threads = 2});
+    const auto nodes = train_codebook({&document, 1}, {.bits = 11, .num_rounds = 8, .num_threads = 2});
     CHECK(nodes.ok());
     auto book = Codebook::make(11, "", *nodes);
     CHECK(book.ok());

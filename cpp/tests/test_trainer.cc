@@ -197,7 +197,7 @@ std::vector<uint8_t> written(PretokenCounter& counter) {
 }
 
 bool is_readable(Bytes blob) {
-    const std::unique_ptr<CountsReader> reader = CountsReader::of(blob);
+    const std::unique_ptr<CountsReader> reader = CountsReader::from_bytes(blob);
     while (reader->next()) {
     }
     return reader->status().ok();
@@ -210,8 +210,8 @@ void test_counts_files() {
     PretokenCounter counter({});
     CHECK(counter.add_texts(bytes, 1).ok());
     std::vector<uint8_t> blob = written(counter);
-    CHECK_EQ(CountsReader::of(blob)->pattern(), "cl100k");
-    CHECK(contents(*CountsReader::of(blob)) == plain_counts(texts, Pattern::kCl100k));
+    CHECK_EQ(CountsReader::from_bytes(blob)->pattern(), "cl100k");
+    CHECK(contents(*CountsReader::from_bytes(blob)) == plain_counts(texts, Pattern::kCl100k));
 
     const TemporaryFolder folder;
     const std::string path = folder.path() + "/counts";

@@ -52,7 +52,7 @@ Result<std::vector<uint8_t>> ArchiveReader::append(Bytes bytes) {
 
 Status ArchiveReader::read(std::vector<uint8_t>& out) {
     if (!state_.header) {
-        // Foreign bytes are refused at once.
+        // Other files are rejected at the first byte that differs.
         if (waiting_.size() < kHeaderBytes && may_begin_archive(waiting_)) return {};
         if (Status status = begin(); !status.ok()) return status;
     }
@@ -79,7 +79,7 @@ Status ArchiveReader::read(std::vector<uint8_t>& out) {
     return {};
 }
 
-// Reads the header, of which all bytes are waiting unless they are foreign.
+// Reads the header. Either all of its bytes are waiting, or the magic is wrong.
 Status ArchiveReader::begin() {
     const auto header = read_header(waiting_);
     if (!header.ok()) return header.status();
@@ -114,10 +114,10 @@ std::optional<Result<size_t>> ArchiveReader::read_block(Bytes record) {
     if (block.num_bytes == 0 || block.num_bytes > state_.header->block_bytes) return wrong("is empty or too long");
     if (progress.num_bytes % state_.header->block_bytes != 0) return wrong("follows one that is not full");
     if (block.is_stored ? block.coded_bytes != block.num_bytes : block.coded_bytes >= block.num_bytes) {
-        return wrong("is longer coded than as it is");
+        return wrong("is longer coded than stored");
     }
     if (progress.num_bytes + block.num_bytes > state_.header->content_bytes.value_or(~uint64_t{0})) {
-        return wrong("goes past the size in the header");
+        return wrong("exceeds the size in the header");
     }
     if (block.num_bytes > max_output_ - progress.num_bytes) {
         return malformed("fcz archive of more than max_output, " + std::to_string(max_output_) +
@@ -132,7 +132,7 @@ std::optional<Result<size_t>> ArchiveReader::read_block(Bytes record) {
     return kBlockHead + block.coded_bytes;
 }
 
-// Decodes the blocks that are pending, one on each thread, and appends their bytes to `out`.
+// Decodes the pending blocks, one per thread, and appends their bytes to `out`.
 Status ArchiveReader::decode_pending(std::vector<uint8_t>& out) {
     const size_t begin = out.size();
     size_t size = begin;

@@ -1,4 +1,4 @@
-// Reading an .fcz archive that comes in pieces.
+// Reads a compressed file (.fcz) that arrives in pieces.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,19 @@
 
 namespace fastcompress::archive {
 
-// Reads an archive that comes in pieces. Once it has returned an error, every later call returns the same error.
+// Decompresses a file that arrives in pieces. After an error, every later call returns the same error.
 class ArchiveReader {
   public:
-    // max_output: the greatest number of bytes that may come out in all. num_threads: 0 for one per core; above 1024 means
-    // 1024.
+    // max_output: the largest number of bytes that may be decompressed in all. num_threads: 0 for one per core; more
+    // than 1024 means 1024.
     explicit ArchiveReader(uint64_t max_output, size_t num_threads = 0);
 
-    // Takes bytes of an archive and returns the bytes of its content that have been decoded and verified, if any.
-    // Malformed: it is no archive, damaged, of another version, of a method or model that is not here, or has more than
-    // max_output bytes. On std::bad_alloc the reader is as before. O(bytes + what comes out), and no more memory than that
-    // and a block per thread.
+    // Takes bytes of the file, and returns the bytes of its content that have been decoded and verified by then, if
+    // any. kMalformed if it is not an .fcz file, is damaged, has another version, needs a method or model that is not
+    // available, or has more than max_output bytes of content. On std::bad_alloc the reader is as before. Takes time
+    // and memory in proportion to the bytes taken and returned, and memory for one block per thread.
     Result<std::vector<uint8_t>> append(Bytes bytes);
-    // Malformed: the archive does not end here, or append() has failed.
+    // kMalformed if the file is not complete, or append() has failed.
     Status finish() const;
     // The header, once it has been read.
     const std::optional<Header>& header() const { return state_.header; }
@@ -33,18 +33,18 @@ class ArchiveReader {
         size_t num_bytes;
         bool is_stored;
         uint64_t checksum;
-        uint64_t seed;  // of the bytes' checksum: it stands for all else that the checksum is of
+        uint64_t seed;  // seed of the checksum of the content, which covers everything else
     };
-    // What reading changes, apart from the bytes that wait; restored if it runs out of memory.
+    // Everything that reading changes, except the waiting bytes. It is restored if memory runs out.
     struct State {
         std::optional<Header> header;
         bool has_ended = false;
-        size_t num_read = 0;  // of waiting_
+        size_t num_read = 0;  // bytes of waiting_ that have been read
         Progress progress;
     };
     Status read(std::vector<uint8_t>& out);
     Status begin();
-    // nullopt: the record is not complete yet.
+    // Reads the head of a block. nullopt if the record is not complete yet.
     std::optional<Result<size_t>> read_block(Bytes record);
     Status read_end(Bytes record);
     Status decode_pending(std::vector<uint8_t>& out);
@@ -53,7 +53,7 @@ class ArchiveReader {
     uint64_t max_output_;
     size_t num_threads_;
     std::vector<uint8_t> waiting_;
-    std::vector<Block> pending_;  // read, not decoded; may be left over from one append() to the next
+    std::vector<Block> pending_;  // blocks read but not yet decoded, perhaps by an earlier append()
     const BlockCoder* coder_ = nullptr;
     State state_;
     Status failed_;

@@ -12,7 +12,8 @@ namespace fastcompress::archive {
 Result<ArchiveWriter> ArchiveWriter::make(const WriterSettings& settings) {
     const BlockCoder* const coder = block_coder(settings.method);
     if (coder == nullptr) {
-        return invalid_argument("there is no method " + std::to_string(static_cast<uint8_t>(settings.method)));
+        return invalid_argument("method is " + std::to_string(static_cast<uint8_t>(settings.method)) +
+                                "; it must be 1 (lz) or 2 (cm)");
     }
     Header header;
     header.method = settings.method;
@@ -48,7 +49,7 @@ std::vector<uint8_t> ArchiveWriter::begin(Progress& progress) const {
     return header;
 }
 
-// What is waiting and the new bytes together are encoded as far as they fill a block for each thread; the rest waits.
+// Encodes the waiting and the new bytes as far as they fill one block per thread; the rest waits.
 std::vector<uint8_t> ArchiveWriter::append(Bytes bytes) {
     assert(!has_finished_);
     Progress progress = progress_;
@@ -64,9 +65,9 @@ std::vector<uint8_t> ArchiveWriter::append(Bytes bytes) {
     if (waiting_.size() == batch) encode_blocks(waiting_, progress, out);
     for (; bytes.size() >= batch; bytes = bytes.subspan(batch)) encode_blocks(bytes.first(batch), progress, out);
     if (waiting_.size() == batch) {
-        waiting_.assign(bytes.begin(), bytes.end());  // which it has room for
+        waiting_.assign(bytes.begin(), bytes.end());  // fits into its capacity
     } else if (!bytes.empty()) {
-        waiting_.assign(bytes.begin(), bytes.end());  // nothing is waiting: whole batches came first
+        waiting_.assign(bytes.begin(), bytes.end());  // nothing was waiting: whole batches were encoded directly
     }
     rollback.release();
     has_begun_ = true;
@@ -107,8 +108,8 @@ Result<std::vector<uint8_t>> ArchiveWriter::finish() {
     std::vector<uint8_t> out = begin(progress);
     encode_blocks(waiting_, progress, out);
     if (header_.content_bytes && *header_.content_bytes != progress.num_bytes) {
-        return invalid_argument("there were " + std::to_string(progress.num_bytes) + " bytes, not the " +
-                                std::to_string(*header_.content_bytes) + " that were announced");
+        return invalid_argument("content_bytes is " + std::to_string(*header_.content_bytes) + "; the content has " +
+                                std::to_string(progress.num_bytes));
     }
     ByteWriter end;
     end.u8(kEnd);

@@ -1,4 +1,4 @@
-// Writing an .fcz archive of content that comes in pieces.
+// Writes a compressed file (.fcz) from content that arrives in pieces.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,26 @@ namespace fastcompress::archive {
 
 inline constexpr size_t kMaxThreads = 1024;
 
-// The settings of a new archive. Zeros stand for the method's defaults, and for one thread per core.
+// The settings of a compressed file. Zeros select the defaults of the method, and one thread per core.
 struct WriterSettings {
     Method method = Method::kLz;
     unsigned level = 0;
     size_t block_bytes = 0;
-    std::optional<uint64_t> content_bytes;  // how long the content will be, if that is known
+    std::optional<uint64_t> content_bytes;  // the size of the content, if it is known
     size_t num_threads = 0;
 };
 
-// Makes an archive of content that comes in pieces. Memory: a block per thread, and what coding it takes.
+// Compresses content that arrives in pieces. Memory: one block per thread, and what encoding it takes.
 class ArchiveWriter {
   public:
-    // InvalidArgument: an unknown method; a level, block size or number of threads out of range.
+    // kInvalidArgument for an unknown method, or a level, block size or number of threads out of range.
     static Result<ArchiveWriter> make(const WriterSettings& settings);
 
-    // Takes bytes of content and returns the bytes of the archive that are complete, if any. On std::bad_alloc the writer
-    // is as before.
+    // Takes bytes of content, and returns the bytes of the file that are complete by then, if any. On std::bad_alloc
+    // the writer is as before.
     std::vector<uint8_t> append(Bytes bytes);
-    // Returns the rest of the archive. InvalidArgument: the content did not have content_bytes bytes. Nothing may be
-    // called after it has succeeded; on an error or std::bad_alloc the writer is as before.
+    // Returns the rest of the file. kInvalidArgument if the content did not have content_bytes bytes. On an error or
+    // std::bad_alloc the writer is as before; after success, nothing may be called.
     Result<std::vector<uint8_t>> finish();
 
   private:
@@ -41,7 +41,7 @@ class ArchiveWriter {
     Header header_;
     const BlockCoder* coder_;
     size_t num_threads_;
-    std::vector<uint8_t> waiting_;  // fewer bytes than a block per thread
+    std::vector<uint8_t> waiting_;  // content not yet encoded: less than one block per thread
     bool has_begun_ = false;
     bool has_finished_ = false;
     Progress progress_;

@@ -1,4 +1,4 @@
-// The methods there are. A new one is a BlockCoder and a line in block_coder().
+// The methods. To add one, write a BlockCoder and a line in block_coder().
 #include "fastcompress/archive/block_coder.h"
 
 #include "fastcompress/archive/cm_codec.h"

@@ -1,4 +1,4 @@
-// What a method is to the container: how one block is coded, alone, and decoded.
+// The interface between the container and a compression method, which encodes and decodes blocks independently.
 #pragma once
 
 #include <array>
@@ -13,21 +13,22 @@
 
 namespace fastcompress::archive {
 
-// Numbers of methods never change their meaning.
+// The number of a method never changes its meaning.
 enum class Method : uint8_t { kLz = 1, kCm = 2 };
 
-// The SHA-256 of a model that is not in the archive; all zero: there is none.
+// The SHA-256 of a model that is not stored in the file; all zero if there is none.
 using ModelHash = std::array<uint8_t, 32>;
 
-// Stateless: blocks are coded on several threads at once by one coder.
+// Stateless, so one coder can be used by several threads at once.
 class BlockCoder {
   public:
     virtual ~BlockCoder() = default;
 
-    // The block as coded, in any length; the container stores a block as it is where that is no shorter. Deterministic.
+    // Returns the coded block, which may have any length: the container stores a block uncompressed if coding does not
+    // make it shorter. Deterministic.
     virtual std::vector<uint8_t> encode(Bytes block, unsigned level) const = 0;
-    // Writes the out.size() bytes of a block coded at `level`, or says what is wrong with it. For any bytes: O(coded +
-    // out), no memory but the models'. The container checks what comes out.
+    // Decodes a block of out.size() bytes that was encoded at `level`. kMalformed if it is invalid. For any input it
+    // takes O(coded + out) time, and memory for the models only. The container verifies the result.
     virtual Status decode(Bytes coded, unsigned level, std::span<uint8_t> out) const = 0;
 
     virtual std::string_view name() const = 0;
@@ -35,11 +36,11 @@ class BlockCoder {
     virtual unsigned max_level() const = 0;
     virtual unsigned default_level() const = 0;
     virtual size_t default_block_bytes(unsigned level) const = 0;
-    // Of a model that both sides must have; zero if the method needs none.
+    // The hash of a model that both sides must have; zero if the method needs none.
     virtual ModelHash model_hash() const { return {}; }
 };
 
-// Null for a number that is none, or of a method that this build has no coder for.
+// Returns the coder of a method, or null if this build has none for that number.
 const BlockCoder* block_coder(Method method);
 
 }  // namespace fastcompress::archive

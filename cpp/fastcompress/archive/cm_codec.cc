@@ -11,13 +11,13 @@ namespace {
 using context_mixer::ContextMixer;
 using context_mixer::MixerParams;
 
-// A byte takes up to 18 histories of 16 bytes, so that a table of 256 bytes a byte is hardly ever full, and a small
-// block needs no large one.
+// A byte takes up to 18 slots of 16 bytes, so a table with 256 bytes per byte of the block is rarely full, and a small
+// block needs only a small table.
 constexpr unsigned kLog2HistoriesOfByte = 8;
 constexpr unsigned kLog2LeastTable = 16;
 constexpr unsigned kLog2GreatestMatch = 20;
 constexpr unsigned kLog2LeastMatch = 10;
-// The mixer reserves the worst case before it encodes, so it is given a little at a time.
+// The mixer reserves memory for the worst case before it encodes, so it is given small pieces.
 constexpr size_t kPieceBytes = size_t{1} << 16;
 
 MixerParams params_of(size_t block_bytes, unsigned level) {
@@ -45,7 +45,8 @@ Status cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out) {
     arithmetic::RangeDecoder decoder(coded);
     ContextMixer mixer(params_of(out.size(), level));
     if (Status status = mixer.decode(decoder, out); !status.ok()) return status;
-    if (!decoder.is_finished_by(coded)) return malformed("its message is not the shortest, or bytes follow it");
+    if (!decoder.is_finished_by(coded))
+        return malformed("its code is not the one that an encoder writes, or bytes follow it");
     return {};
 }
 

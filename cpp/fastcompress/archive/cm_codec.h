@@ -1,5 +1,5 @@
-// The method "cm" on one block: every byte predicted by an adaptive ContextMixer that begins knowing nothing. FORMAT.md
-// defines the coded form.
+// The method "cm" on one block: an untrained adaptive ContextMixer predicts every byte. FORMAT.md defines the coded
+// form.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace fastcompress::archive {
 
 inline constexpr unsigned kMaxCmLevel = 9;
 
-// O(n), about 1 us a byte each way. Memory: the model's table, 2^(17 + level) bytes or less for a small block, and 17
-// MiB at most.
+// Encodes a block. O(n); encoding and decoding take about 1 us per byte. Memory: the table of the model, 2^(17 + level)
+// bytes, less for a small block, and at most 17 MiB more.
 std::vector<uint8_t> cm_encode(Bytes block, unsigned level);
 
-// Writes a block of exactly out.size() bytes, or says what is wrong. O(out), whatever the bytes.
+// Decodes a block of exactly out.size() bytes. kMalformed if it is invalid. O(out) for any input.
 Status cm_decode(Bytes coded, unsigned level, std::span<uint8_t> out);
 
 }  // namespace fastcompress::archive

@@ -1,8 +1,12 @@
-// The .fcz archive: a header, blocks that are coded each alone, an end. FORMAT.md defines every byte.
+// Compressed files (.fcz): a header, independently coded blocks, and an end. FORMAT.md defines every byte.
 //
-// Blocks are coded and decoded on several threads. The bytes that come out depend neither on the number of threads nor on
-// the pieces in which bytes go in. All of a block's fields and bytes, its position and its archive's header are under its
-// checksum, and the end under another, so whatever is changed, left out, moved, repeated or added is noticed.
+// Blocks are encoded and decoded on several threads. The output depends neither on the number of threads nor on the
+// pieces in which input arrives. The checksum of a block covers its fields and bytes, its position and the header of
+// the file; the end has a checksum over all blocks. So any byte that is changed, removed, moved, repeated or added is
+// detected.
+//
+//   const auto file = compress(bytes, {});                                   // method lz, level 8
+//   const auto content = decompress(*file, /*max_output=*/bytes.size());     // equal to bytes
 #pragma once
 
 #include "fastcompress/archive/archive_reader.h"
@@ -10,9 +14,9 @@
 
 namespace fastcompress::archive {
 
-// The archive of bytes that are all in memory. Overrides settings.content_bytes. InvalidArgument as ArchiveWriter::make.
+// Compresses bytes in memory. Overrides settings.content_bytes. kInvalidArgument as for ArchiveWriter::make().
 Result<std::vector<uint8_t>> compress(Bytes bytes, WriterSettings settings);
-// The content of an archive that is all in memory. Malformed as ArchiveReader.
+// Decompresses a file in memory. kMalformed as for ArchiveReader.
 Result<std::vector<uint8_t>> decompress(Bytes archive, uint64_t max_output, size_t num_threads = 0);
 
 }  // namespace fastcompress::archive

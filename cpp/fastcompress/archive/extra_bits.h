@@ -45,7 +45,7 @@ class BitReader {
     }
     // Returns false if more bits were read than exist.
     bool ok() const { return num_missing_ * 8 <= num_bits_; }
-    // Whether all has been read but zeros that fill up the last byte.
+    // Returns whether everything has been read except zeros that fill up the last byte.
     bool is_finished() const { return ok() && next_ == end_ && num_bits_ - 8 * num_missing_ < 8 && bits_ == 0; }
 
   private:

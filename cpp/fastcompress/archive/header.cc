@@ -8,7 +8,7 @@
 namespace fastcompress::archive {
 namespace {
 
-// Not text (0x89), names the format, and breaks if a transfer rewrites line ends.
+// Not text (0x89); names the format; and damaged by a transfer that rewrites line ends.
 constexpr uint8_t kMagic[8] = {0x89, 'F', 'C', 'F', 'C', 'Z', '\r', '\n'};
 constexpr uint32_t kVersion = 1;
 constexpr uint8_t kKnowsContentBytes = 1;
@@ -36,7 +36,7 @@ std::vector<uint8_t> header_bytes(const Header& header) {
     return out.take();
 }
 
-// Only the magic and the version are looked at before the checksum.
+// Only the magic and the version are examined before the checksum.
 Result<Header> read_header(Bytes archive) {
     if (archive.empty() || !may_begin_archive(archive)) {
         return malformed("not an fcz archive (its first eight bytes are not 89 46 43 46 43 5A 0D 0A)");

@@ -12,14 +12,14 @@ namespace fastcompress::archive {
 
 inline constexpr unsigned kMaxLzLevel = 9;
 
-// The bytes as coded, at any level from 1 to kMaxLzLevel. Deterministic; the coded form may be longer than the block.
-// Time O(n) times what the level looks at; memory some 15 bytes a byte.
+// Encodes a block at a level from 1 to kMaxLzLevel. Deterministic. The result may be longer than the block. Takes time
+// in proportion to n and the search effort of the level, and about 15 bytes of memory per byte.
 std::vector<uint8_t> lz_encode(Bytes block, unsigned level);
 
-// The same for sequences of the caller's own, which cover the block.
+// The same for the given sequences, which must cover the block.
 std::vector<uint8_t> lz_encode_sequences(Bytes block, const std::vector<Sequence>& sequences, bool models_low_bits);
 
-// Writes a block of exactly out.size() bytes, or says what is wrong. O(coded + out), whatever the bytes; 4 MiB of
+// Decodes a block of exactly out.size() bytes. kMalformed if it is invalid. O(coded + out) for any input; 4 MiB of
 // models.
 Status lz_decode(Bytes coded, std::span<uint8_t> out);
 

@@ -28,7 +28,7 @@ inline uint32_t get_number(RangeDecoder& stream, NumberModels& models, BitReader
     return 15 + kEscapeBase[bucket] + bits.read(kEscapeBits[bucket]);
 }
 
-// `length` bytes that repeat those `distance` before them, one by one. `room` >= length bytes may be written.
+// Copies a match: each byte equals the one `distance` bytes before it. Up to `room` >= length bytes may be overwritten.
 inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room) {
     const uint8_t* source = out - distance;
     if (distance >= 16 && room >= length + 16) [[likely]] {
@@ -40,7 +40,7 @@ inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room
         return;
     }
     size_t done = 0;
-    while (done < length) {  // what has been copied repeats itself
+    while (done < length) {  // the copied bytes repeat, so each step can copy all of them
         const size_t step = std::min(distance + done, length - done);
         std::memcpy(out + done, source, step);
         done += step;
@@ -48,12 +48,12 @@ inline void copy_match(uint8_t* out, size_t distance, size_t length, size_t room
 }
 
 struct Streams {
-    std::array<Bytes, kNumStreams> messages;
+    std::array<Bytes, kNumStreams> codes;
     Bytes bits;
     bool models_low_bits;
 };
 
-// What stands before the streams.
+// Reads the fields before the streams. nullopt if they are invalid.
 std::optional<Streams> split(Bytes coded) {
     if (coded.empty() || coded[0] > 1) return std::nullopt;
     Streams streams;
@@ -65,14 +65,14 @@ std::optional<Streams> split(Bytes coded) {
             if (i == coded.size() || shift > 28) return std::nullopt;
             const uint8_t byte = coded[i++];
             size |= uint64_t{byte & 0x7fu} << shift;
-            if (byte == 0 && shift > 0) return std::nullopt;  // a longer form of a smaller size
+            if (byte == 0 && shift > 0) return std::nullopt;  // a size with more groups than it needs
             if (byte < 0x80) break;
         }
     }
     Bytes rest = coded.subspan(i);
     for (size_t k = 0; k < kNumStreams; ++k) {
         if (sizes[k] > rest.size()) return std::nullopt;
-        streams.messages[k] = rest.first(sizes[k]);
+        streams.codes[k] = rest.first(sizes[k]);
         rest = rest.subspan(sizes[k]);
     }
     streams.bits = rest;
@@ -82,23 +82,22 @@ std::optional<Streams> split(Bytes coded) {
 class SequenceDecoder {
   public:
     SequenceDecoder(const Streams& streams, size_t block_bytes)
-        : commands_(streams.messages[kCommands]),
-          distances_(streams.messages[kDistances]),
-          upper_(streams.messages[kUpper]),
-          lower_(streams.messages[kLower]),
+        : commands_(streams.codes[kCommands]),
+          distances_(streams.codes[kDistances]),
+          upper_(streams.codes[kUpper]),
+          lower_(streams.codes[kLower]),
           bits_(streams.bits),
           models_low_bits_(streams.models_low_bits),
           literals_(block_bytes) {}
 
-    // False: a match from before the block, or more bytes than it has.
+    // Returns false if a match begins before the block, or literals or a match end after it.
     bool decode(std::span<uint8_t> block);
     bool ok() const { return commands_.ok() && distances_.ok() && upper_.ok() && lower_.ok() && bits_.ok(); }
-    // Whether the streams are, to the last bit, what an encoder writes for the block that was decoded.
+    // Whether the streams are, to the last bit, those that an encoder writes for the decoded block.
     bool is_finished(const Streams& streams) const {
-        return commands_.is_finished_by(streams.messages[kCommands]) &&
-               distances_.is_finished_by(streams.messages[kDistances]) &&
-               upper_.is_finished_by(streams.messages[kUpper]) && lower_.is_finished_by(streams.messages[kLower]) &&
-               bits_.is_finished();
+        return commands_.is_finished_by(streams.codes[kCommands]) &&
+               distances_.is_finished_by(streams.codes[kDistances]) && upper_.is_finished_by(streams.codes[kUpper]) &&
+               lower_.is_finished_by(streams.codes[kLower]) && bits_.is_finished();
     }
 
   private:
@@ -126,7 +125,7 @@ class SequenceDecoder {
     RangeDecoder lower_;
     BitReader bits_;
     bool models_low_bits_;
-    RepeatOffsets recent_;
+    RepeatOffsets repeat_offsets_;
     FieldContext context_;
     FieldModels fields_;
     LiteralModels literals_;
@@ -135,7 +134,7 @@ class SequenceDecoder {
 uint8_t* SequenceDecoder::literals(uint8_t* out, size_t position, uint32_t count, bool after_match) {
     uint32_t previous = 0;
     for (size_t i = 0; i < 3 && i < position; ++i) previous |= uint32_t{out[-1 - static_cast<ptrdiff_t>(i)]} << (8 * i);
-    int expected = after_match ? out[-static_cast<ptrdiff_t>(recent_.values[0])] : -1;
+    int expected = after_match ? out[-static_cast<ptrdiff_t>(repeat_offsets_.values[0])] : -1;
     for (uint8_t* const end = out + count; out != end; ++out) {
         *out = literal(previous, expected);
         previous = previous << 8 | *out;
@@ -159,11 +158,11 @@ bool SequenceDecoder::decode(std::span<uint8_t> block) {
         const uint32_t length = kMinLength + get_number(commands_, fields_.length[kind], bits_);
         uint32_t distance;
         if (kind < kNumRepeatOffsets) {
-            distance = recent_.values[kind];
-            recent_.use(kind, distance);
+            distance = repeat_offsets_.values[kind];
+            repeat_offsets_.use(kind, distance);
         } else {
             distance = new_distance(kind - kNumRepeatOffsets);
-            recent_.use(kNumRepeatOffsets, distance);
+            repeat_offsets_.use(kNumRepeatOffsets, distance);
         }
         const auto room = static_cast<size_t>(end - out);
         if (distance > static_cast<size_t>(out - begin) || length > room) return false;

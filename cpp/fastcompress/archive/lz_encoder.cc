@@ -19,13 +19,13 @@ class SequenceEncoder {
         number(kCommands, fields_.run[context_.of_run()], sequence.num_literals);
         for (uint32_t i = 0; i < sequence.num_literals; ++i) literal(i == 0 && after_match_);
         if (sequence.length == 0) return;
-        const unsigned place = recent_.find(sequence.distance);
+        const unsigned index = repeat_offsets_.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        const unsigned kind = place < kNumRepeatOffsets ? place : kNumRepeatOffsets + c;
+        const unsigned kind = index < kNumRepeatOffsets ? index : kNumRepeatOffsets + c;
         symbol(kDistances, fields_.kind[context_.of_kind(sequence.num_literals)], kind);
         number(kCommands, fields_.length[kind], sequence.length - kMinLength);
-        if (place == kNumRepeatOffsets) new_distance(sequence.distance, c);
-        recent_.use(place, sequence.distance);
+        if (index == kNumRepeatOffsets) new_distance(sequence.distance, c);
+        repeat_offsets_.use(index, sequence.distance);
         context_ = {sequence.num_literals, sequence.length, kind};
         after_match_ = true;
         position_ += sequence.length;
@@ -33,14 +33,14 @@ class SequenceEncoder {
 
     std::vector<uint8_t> finish() {
         std::vector<uint8_t> out = {static_cast<uint8_t>(models_low_bits_)};
-        std::array<std::vector<uint8_t>, kNumStreams> messages;
+        std::array<std::vector<uint8_t>, kNumStreams> codes;
         for (size_t i = 0; i < kNumStreams; ++i) {
-            messages[i] = streams_[i].finish();
-            auto size = static_cast<uint32_t>(messages[i].size());
+            codes[i] = streams_[i].finish();
+            auto size = static_cast<uint32_t>(codes[i].size());
             for (; size >= 0x80; size >>= 7) out.push_back(static_cast<uint8_t>(size | 0x80));
             out.push_back(static_cast<uint8_t>(size));
         }
-        for (const auto& message : messages) out.insert(out.end(), message.begin(), message.end());
+        for (const auto& code : codes) out.insert(out.end(), code.begin(), code.end());
         const std::vector<uint8_t> bits = bits_.take();
         out.insert(out.end(), bits.begin(), bits.end());
         return out;
@@ -77,7 +77,7 @@ class SequenceEncoder {
         const uint8_t byte = block_[position_];
         uint32_t previous = 0;
         for (size_t i = 0; i < 3 && i < position_; ++i) previous |= uint32_t{block_[position_ - 1 - i]} << (8 * i);
-        const int expected = expects ? block_[position_ - recent_.values[0]] : -1;
+        const int expected = expects ? block_[position_ - repeat_offsets_.values[0]] : -1;
         const auto context = literals_.context(previous, expected);
         const HalfByte upper = literals_.upper(context);
         put(kUpper, upper.mixed(), byte >> 4);
@@ -92,7 +92,7 @@ class SequenceEncoder {
     bool models_low_bits_;
     size_t position_ = 0;
     bool after_match_ = false;
-    RepeatOffsets recent_;
+    RepeatOffsets repeat_offsets_;
     FieldContext context_;
     FieldModels fields_;
     LiteralModels literals_;
@@ -100,11 +100,11 @@ class SequenceEncoder {
     BitWriter bits_;
 };
 
-// What a level looks at. The parse is made anew `passes` times, by the prices that the one before led to; only the last
-// time with all of `depth` and `nice`. A literal takes longer to decode than the bytes of a match, so it is charged
-// `literal_tax` more than its price.
+// The search effort of a level. After the first parse, the block is parsed `passes` more times, each time with prices
+// from the parse before; only the last pass uses `depth` and `nice` in full. A literal takes longer to decode than the
+// bytes of a match, so `literal_tax` is added to its price.
 struct Effort {
-    uint32_t min_length;  // of the first parse
+    uint32_t min_length;  // smallest length of a match in the first parse
     uint32_t lazy_depth;
     unsigned passes;
     uint32_t depth;

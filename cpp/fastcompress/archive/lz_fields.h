@@ -1,4 +1,4 @@
-// The fields that the method "lz" codes: sequences of literals and a match each, as symbols of 4 bits and extra bits.
+// The fields that the method "lz" codes: sequences, each of literals and a match, as symbols of 4 bits and extra bits.
 // FORMAT.md defines them.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace fastcompress::archive {
 using lz77::kNumRepeatOffsets;
 using lz77::RepeatOffsets;
 
-// num_literals bytes as they are, then a match. The last sequence of a block has length 0: no match.
+// num_literals literal bytes, followed by a match. The last sequence of a block has length 0, that is, no match.
 struct Sequence {
     uint32_t num_literals;
     uint32_t length;
@@ -24,8 +24,8 @@ struct Sequence {
 
 inline constexpr uint32_t kMinLength = 2;
 
-// Numbers from 0 on: those below 15 are a symbol, others the symbol 15 and an escape: a bucket symbol and its extra
-// bits.
+// A number below 15 is one symbol. Others are the symbol 15 and an escape: a bucket symbol and its extra bits.
+//   14 is the symbol 14; 15 + 9 = 24 is the symbols 15 and 8 and two extra bits for 9 - 8 = 1
 inline constexpr std::array<uint8_t, 16> kEscapeBits = {0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 6, 8, 12, 20, 30};
 inline constexpr std::array<uint32_t, 17> kEscapeBase = [] {
     std::array<uint32_t, 17> base{};
@@ -38,8 +38,8 @@ inline unsigned escape_bucket(uint32_t rest) {
     return bucket;
 }
 
-// The symbol for the source of a match: 0 to 3 is a repeat offset, 4 + c a new distance of class c. Class c has 16 * 4^c
-// distances: a slot symbol says which sixteenth of them, and 2 c bits say the rest.
+// The symbol for the source of a match: 0 to 3 is a repeat offset, 4 + c a new distance of class c. Class c has 16 *
+// 4^c distances: a slot symbol selects one sixteenth of them, and 2 c bits select the distance in it.
 inline constexpr unsigned kNumClasses = 12;
 inline constexpr std::array<uint32_t, kNumClasses + 1> kClassBase = [] {
     std::array<uint32_t, kNumClasses + 1> base{};

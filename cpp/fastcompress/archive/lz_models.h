@@ -1,5 +1,4 @@
-// The adaptive models of the method "lz" and which of them codes what: shared by encoder and decoder. FORMAT.md says it
-// in words.
+// The adaptive models of the method "lz" and their selection, shared by encoder and decoder. FORMAT.md specifies both.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +9,16 @@
 
 namespace fastcompress::archive {
 
-// A block's streams: commands, distances, upper and lower halves of literals; extra bits follow. Each is a message of
-// its own, so that a processor decodes symbols of several at once.
+// The streams of a block: commands, distances, and the upper and lower halves of literals. Extra bits follow them. Each
+// stream is a code of its own, so that a processor decodes symbols of several streams at the same time.
 enum Stream : size_t { kCommands, kDistances, kUpper, kLower, kNumStreams };
 
 inline constexpr Rates kFieldRates = Rates::up_to(7);
 inline constexpr Rates kByteRates = Rates::up_to(5);
 inline constexpr Rates kContextRates = Rates::up_to(5);
 
-// How much a model of a rare context counts beside those of more frequent ones, by how often it was seen, out of 2^16.
+// The weight of a model of a rarer context in a mix with models of more frequent ones, by the number of symbols it has
+// seen, in units of 2^-16.
 inline constexpr std::array<uint16_t, 256> kTrust = [] {
     std::array<uint16_t, 256> trust{};
     for (unsigned seen = 1; seen < 256; ++seen) {
@@ -27,7 +27,7 @@ inline constexpr std::array<uint16_t, 256> kTrust = [] {
     return trust;
 }();
 
-// The models of half a byte in three contexts, mixed in this order.
+// Three models of half a byte, in three contexts. They are mixed in this order.
 struct HalfByte {
     NibbleModel* one;
     NibbleModel* two;
@@ -43,9 +43,9 @@ struct HalfByte {
     }
 };
 
-// Literals: after the last byte, the last two, and the last three or, for the first after a match, the byte that would
-// have continued the match. Two and three are hashed, so some share a model; a small block has fewer, which are sooner
-// made.
+// The models of literals. Their contexts are the last byte; the last two bytes; and the last three bytes or, for the
+// first literal after a match, the byte that would have continued the match. Contexts of two and three bytes are
+// hashed, so some share a model. A small block has fewer models, which take less time to initialize.
 class LiteralModels {
   public:
     explicit LiteralModels(size_t block_bytes) : bits_(block_bytes), models_(bits_.num_models()), one_(&models_[0]) {
@@ -58,7 +58,8 @@ class LiteralModels {
         uint32_t two;
         uint32_t three;
     };
-    // previous: the last three bytes, the last one lowest. expected: the byte that would have continued a match, or -1.
+    // Returns the context of a literal. `previous` are the last three bytes, the very last one lowest; `expected` is
+    // the byte that would have continued the match before, or -1.
     Context context(uint32_t previous, int expected) {
         return {one_ + 17 * (previous & 0xff), expected < 0 ? nullptr : expected_ + 17 * static_cast<size_t>(expected),
                 (previous & 0xffff) * kMultiplier, (previous & 0xffffff) * kMultiplierOfThree};
@@ -78,9 +79,10 @@ class LiteralModels {
     static constexpr uint32_t kMultiplier = 0x9e3779b1u;
     static constexpr uint32_t kMultiplierOfThree = 0x85ebca6bu;
     static constexpr uint32_t kMultiplierOfUpper = 0x3c6ef372u;
-    static constexpr size_t kNumOne = 17 * 256;  // of a byte: its upper half, then the lower one after each upper one
+    static constexpr size_t kNumOne =
+        17 * 256;  // for each byte: one for the upper half, and one for the lower half per upper half
 
-    // How many models the hashed contexts have, as powers of two.
+    // The numbers of models of hashed contexts, as binary logarithms.
     struct Bits {
         unsigned two, three, two_lower, three_lower;
         explicit Bits(size_t block_bytes) {
@@ -98,7 +100,7 @@ class LiteralModels {
     };
 
     Bits bits_;
-    HugeArray<NibbleModel> models_;  // all together, for large pages: they are read at random
+    HugeArray<NibbleModel> models_;  // all models in one array, which is in huge pages, because they are read at random
     NibbleModel* one_;
     NibbleModel* expected_ = one_ + kNumOne;
     NibbleModel* two_ = expected_ + kNumOne;
@@ -107,17 +109,17 @@ class LiteralModels {
     NibbleModel* three_lower_ = two_lower_ + (size_t{1} << bits_.two_lower);
 };
 
-// Numbers from 0 on: a symbol, or 15 and a bucket.
+// The models of a number: one for its symbol, and one for the bucket that follows the symbol 15.
 struct NumberModels {
     NibbleModel first;
     NibbleModel bucket;
 };
 
-// What comes beside literals.
+// The models of everything except literals.
 struct FieldModels {
     std::array<NumberModels, 16> run;
     std::array<NibbleModel, 16> kind;
-    std::array<NumberModels, 16> length;        // by kind
+    std::array<NumberModels, 16> length;        // by kind of source
     std::array<NibbleModel, kNumClasses> slot;  // by class of distance
     std::array<NibbleModel, kNumClasses> low;   // the last four bits of a distance
 
@@ -131,7 +133,7 @@ struct FieldModels {
     }
 };
 
-// The contexts of fields: what the sequence before was.
+// The context of fields: the sequence before.
 struct FieldContext {
     uint32_t num_literals = 0;
     uint32_t length = kMinLength;

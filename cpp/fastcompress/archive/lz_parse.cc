@@ -1,7 +1,8 @@
-// The parse by price is a shortest path: positions are nodes, tokens edges, each relaxed once, from left to right. The
-// price of an edge depends on the path before it (repeat offsets, how many literals in a row), and for that only the
-// best path to each node is looked at, so the result is nearly, not always, of least price. A path is settled where all
-// go through one node, after kMostNodes nodes, or before a match of `nice` bytes, which is taken as it is.
+// The parse by price is a search for the shortest path: positions are nodes and tokens are edges, which are relaxed
+// once each, from left to right. The price of an edge depends on the path before it (its repeat offsets and its number
+// of literals in a row), and only the best path to each node is considered. So the result is close to the lowest price,
+// but not always the lowest. The path up to a node is committed when all paths go through it, after kMostNodes nodes,
+// or before a match of at least `nice` bytes, which is always taken.
 #include "fastcompress/archive/lz_parse.h"
 
 #include "fastcompress/archive/match_tree.h"
@@ -15,11 +16,11 @@ constexpr uint32_t kInfinite = ~uint32_t{0};
 
 struct Node {
     uint32_t price = kInfinite;
-    uint32_t length = 0;  // of the token that ends here; 1: a literal
+    uint32_t length = 0;  // length of the token that ends here; 1 for a literal
     uint32_t distance = 0;
-    uint32_t run = 0;  // literals up to here
-    unsigned place = 0;
-    RepeatOffsets recent;
+    uint32_t run = 0;  // number of literals in a row that end here
+    unsigned repeat_index = 0;
+    RepeatOffsets repeat_offsets;
 };
 
 class PriceParser {
@@ -43,32 +44,32 @@ class PriceParser {
     void visit(uint32_t here);
     bool take_long(uint32_t here);
     void relax_literal(uint32_t here);
-    void relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind, unsigned place,
+    void relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind, unsigned repeat_index,
                      uint32_t distance);
     void relax_matches(uint32_t here);
-    void settle(uint32_t here);
+    void commit(uint32_t here);
     void emit_match(uint32_t distance, uint32_t length);
 
     Bytes text_;
     const Prices& prices_;
     uint32_t nice_;
     MatchTree tree_;
-    std::vector<Node> nodes_;  // from begin_ on
+    std::vector<Node> nodes_;  // nodes_[i] is the position begin_ + i
     std::vector<Match> matches_;
     Match* matches_end_ = nullptr;
     size_t begin_ = 0;
     uint32_t last_ = 0;  // the farthest node reached
-    // Settled:
+    // The parse so far:
     std::vector<Sequence> sequences_;
-    RepeatOffsets recent_;
+    RepeatOffsets repeat_offsets_;
     uint32_t run_ = 0;
 };
 
 void PriceParser::parse_some() {
     nodes_[0] = Node();
-    nodes_[0].price = 1 << 24;  // a literal may cost less than nothing, if a longer run is cheaper
+    nodes_[0].price = 1 << 24;  // not 0, because a literal has a negative price where a longer run is cheaper
     nodes_[0].run = run_;
-    nodes_[0].recent = recent_;
+    nodes_[0].repeat_offsets = repeat_offsets_;
     last_ = 0;
     uint32_t here = 0;
     for (;; ++here) {
@@ -81,29 +82,29 @@ void PriceParser::parse_some() {
         relax_literal(here);
         relax_matches(here);
     }
-    settle(here);
+    commit(here);
 }
 
-// What is known of a node once all edges to it are relaxed.
+// Completes a node once all edges to it are relaxed.
 void PriceParser::visit(uint32_t here) {
     Node& node = nodes_[here];
     const Node& before = nodes_[here - node.length];
-    node.recent = before.recent;
+    node.repeat_offsets = before.repeat_offsets;
     if (node.distance == 0) {
         node.run = before.run + 1;
     } else {
         node.run = 0;
-        node.recent.use(node.place, node.distance);
+        node.repeat_offsets.use(node.repeat_index, node.distance);
     }
 }
 
-// The match at a node, if it is so long that others need not be tried.
+// Takes the match at a node if it has at least `nice` bytes, so that no other is tried. Returns whether it does.
 bool PriceParser::take_long(uint32_t here) {
     const size_t at = begin_ + here;
     const size_t most = text_.size() - at;
     uint32_t distance = 0;
     size_t length = 0;
-    for (const uint32_t recent : nodes_[here].recent.values) {
+    for (const uint32_t recent : nodes_[here].repeat_offsets.values) {
         if (recent > at) continue;
         const size_t l = lz77::common_prefix(&text_[at - recent], &text_[at], most);
         if (l > length) {
@@ -116,7 +117,7 @@ bool PriceParser::take_long(uint32_t here) {
         length = nice_ + lz77::common_prefix(&text_[at - distance + nice_], &text_[at + nice_], most - nice_);
     }
     if (length < nice_) return false;
-    settle(here);
+    commit(here);
     emit_match(distance, static_cast<uint32_t>(length));
     begin_ += length;
     tree_.skip(begin_ - tree_.position());
@@ -137,7 +138,7 @@ void PriceParser::relax_literal(uint32_t here) {
 }
 
 void PriceParser::relax_match(uint32_t here, uint32_t least, uint32_t most, uint32_t price, unsigned kind,
-                              unsigned place, uint32_t distance) {
+                              unsigned repeat_index, uint32_t distance) {
     const uint32_t* const lengths = prices_.lengths(kind);
     while (last_ < here + most) nodes_[++last_] = Node();
     for (uint32_t length = least; length <= most; ++length) {
@@ -147,7 +148,7 @@ void PriceParser::relax_match(uint32_t here, uint32_t least, uint32_t most, uint
         next.price = total;
         next.length = length;
         next.distance = distance;
-        next.place = place;
+        next.repeat_index = repeat_index;
     }
 }
 
@@ -157,12 +158,13 @@ void PriceParser::relax_matches(uint32_t here) {
     const bool after_match = node.run == 0;
     const uint32_t price = node.price + prices_.run(0);
     const size_t most = std::min<size_t>(nice_, text_.size() - at);
-    for (unsigned place = 0; place < kNumRepeatOffsets; ++place) {
-        const uint32_t distance = node.recent.values[place];
+    for (unsigned repeat_index = 0; repeat_index < kNumRepeatOffsets; ++repeat_index) {
+        const uint32_t distance = node.repeat_offsets.values[repeat_index];
         if (distance > at) continue;
         const auto length = static_cast<uint32_t>(lz77::common_prefix(&text_[at - distance], &text_[at], most));
         if (length < kMinLength) continue;
-        relax_match(here, kMinLength, length, price + prices_.recent(after_match, place), place, place, distance);
+        relax_match(here, kMinLength, length, price + prices_.repeat(after_match, repeat_index), repeat_index,
+                    repeat_index, distance);
     }
     uint32_t least = kMinLength;
     for (const Match* match = matches_.data(); match != matches_end_; ++match) {
@@ -173,8 +175,8 @@ void PriceParser::relax_matches(uint32_t here) {
     }
 }
 
-// The best path from begin_ to a node becomes part of the parse.
-void PriceParser::settle(uint32_t here) {
+// Makes the best path from begin_ to a node part of the parse.
+void PriceParser::commit(uint32_t here) {
     std::vector<const Node*> path;
     for (uint32_t i = here; i > 0; i -= nodes_[i].length) path.push_back(&nodes_[i]);
     for (; !path.empty(); path.pop_back()) {
@@ -190,14 +192,14 @@ void PriceParser::settle(uint32_t here) {
 void PriceParser::emit_match(uint32_t distance, uint32_t length) {
     sequences_.push_back({run_, length, distance});
     run_ = 0;
-    recent_.use(recent_.find(distance), distance);
+    repeat_offsets_.use(repeat_offsets_.find(distance), distance);
 }
 
 }  // namespace
 
 std::vector<Sequence> parse_lazily(Bytes text, uint32_t min_length, uint32_t depth) {
-    // Longer least lengths than 8 bytes take lz77 ten times as long on texts with long runs; they are sifted out here
-    // instead.
+    // With a min_length above 8, lz77 takes ten times as long on texts with long runs; so shorter matches are dropped
+    // here instead.
     const uint32_t least = std::min(min_length, 8u);
     const lz77::Params params = {lz77::kUnlimited, least, lz77::kUnlimited, depth, lz77::ParseRule::kLazy};
     const lz77::TokenColumns tokens = lz77::parse(text, params);

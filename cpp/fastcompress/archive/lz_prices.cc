@@ -7,7 +7,7 @@
 namespace fastcompress::archive {
 namespace {
 
-// 256 log2(1 + i / 2048), by squaring: the next bit of a logarithm is whether the square is 2 or more.
+// 256 log2(1 + i / 2048), by squaring: the next bit of the logarithm is one if the square is at least 2.
 constexpr std::array<uint16_t, 2048> kLog2 = [] {
     std::array<uint16_t, 2048> table{};
     for (uint64_t i = 0; i < 2048; ++i) {
@@ -28,7 +28,7 @@ constexpr std::array<uint16_t, 2048> kLog2 = [] {
 
 using Counts = std::array<uint32_t, 16>;
 
-// Every symbol as if it had occurred once more.
+// Returns prices by counts, each taken to be one more than it is.
 std::array<uint32_t, 16> prices_of(const Counts& counts) {
     uint32_t total = 0;
     for (const uint32_t count : counts) total += count + 1;
@@ -37,7 +37,7 @@ std::array<uint32_t, 16> prices_of(const Counts& counts) {
     return prices;
 }
 
-// Of numbers below 15 and escapes.
+// Counts of numbers, as symbols below 15 and escapes.
 struct NumberCounts {
     Counts first{};
     Counts bucket{};
@@ -62,16 +62,16 @@ struct NumberCounts {
     }
 };
 
-// Of the last four bits of distances.
+// Counts the last four bits of new distances.
 Counts low_counts(const std::vector<Sequence>& sequences) {
     Counts low{};
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     for (const Sequence& sequence : sequences) {
         if (sequence.length == 0) break;
-        const unsigned place = recent.find(sequence.distance);
+        const unsigned index = repeat_offsets.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        if (place == kNumRepeatOffsets && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
-        recent.use(place, sequence.distance);
+        if (index == kNumRepeatOffsets && c >= 2) ++low[(sequence.distance - kClassBase[c]) & 15];
+        repeat_offsets.use(index, sequence.distance);
     }
     return low;
 }
@@ -80,7 +80,8 @@ std::array<uint32_t, 16> flat() {
     prices.fill(4 * kBit);
     return prices;
 }
-// What modelling them saves; a symbol also takes longer to decode than extra bits, which it has to be worth.
+// Returns the amount that modelling them saves. A symbol takes longer to decode than extra bits, so 1/16 bit is
+// subtracted.
 int64_t gain_of(const Counts& low) {
     const auto prices = prices_of(low);
     int64_t gain = 0;
@@ -92,12 +93,13 @@ uint32_t price_of(const Part& part) {
     return kNibblePrecision * kBit - log2_of(part.frequency);
 }
 
-// Of every byte of a text as a literal at its place.
+// Computes the price of every byte of a text as a literal at its position.
 class LiteralPricer {
   public:
     LiteralPricer(Bytes text, uint32_t tax) : text_(text), tax_(tax), prices_(text.size()), models_(text.size()) {}
 
-    // A match where the last literal was, if distance > 0; then bytes that the models do or do not see.
+    // Prices the next `count` bytes. If distance > 0, a match of that distance precedes the first. The models learn
+    // from the bytes if `learns`.
     void price(size_t count, uint32_t distance, bool learns) {
         for (size_t i = 0; i < count; ++i) {
             price_byte(i == 0 && distance > 0 ? text_[position_ - distance] : -1, learns);
@@ -143,22 +145,22 @@ Prices::Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t lite
     std::array<Counts, 2> kinds{};
     std::array<Counts, kNumClasses> slots{};
     const Counts low = low_counts(sequences);
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     bool after_match = false;
     for (const Sequence& sequence : sequences) {
         runs.add(sequence.num_literals);
-        literals.price(sequence.num_literals, after_match ? recent.values[0] : 0, true);
+        literals.price(sequence.num_literals, after_match ? repeat_offsets.values[0] : 0, true);
         if (sequence.length == 0) break;
-        const unsigned place = recent.find(sequence.distance);
+        const unsigned index = repeat_offsets.find(sequence.distance);
         const unsigned c = distance_class(sequence.distance);
-        const unsigned kind = place < kNumRepeatOffsets ? place : kNumRepeatOffsets + c;
+        const unsigned kind = index < kNumRepeatOffsets ? index : kNumRepeatOffsets + c;
         ++kinds[sequence.num_literals == 0][kind];
         lengths[kind].add(sequence.length - kMinLength);
-        if (place == kNumRepeatOffsets) {
+        if (index == kNumRepeatOffsets) {
             const uint32_t offset = sequence.distance - kClassBase[c];
             ++slots[c][offset >> (2 * c)];
         }
-        recent.use(place, sequence.distance);
+        repeat_offsets.use(index, sequence.distance);
         literals.price(sequence.length, 0, false);
         after_match = true;
     }

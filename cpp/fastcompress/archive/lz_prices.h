@@ -1,9 +1,10 @@
-// What literals and fields of a parse will cost, by an earlier parse of the same text: in units of 1/256 bit, integers
-// only.
+// Estimates the prices of literals and fields from an earlier parse of the same text, in integer units of 1/256 bit.
 //
-// A literal costs what it would have at its place, by models that have seen the earlier parse's literals before it.
-// (Prices by how often a byte followed another in the whole parse were tried first, and led to larger files.) A field
-// costs by how often it occurred.
+// The price of a literal is its cost at its position under models that have learned from the literals of the earlier
+// parse before it. The price of a field depends on the number of times that it occurred.
+//
+// Tried and dropped: prices of literals by the number of times that a byte followed another in the whole parse (larger
+// files).
 #pragma once
 
 #include <array>
@@ -16,10 +17,10 @@ namespace fastcompress::archive {
 
 inline constexpr uint32_t kBit = 256;
 
-// 256 log2(x), x >= 1, rounded down to what 12 leading bits of x say.
+// Returns 256 log2(x), x >= 1, computed from the 12 leading bits of x and rounded down.
 uint32_t log2_of(uint32_t x);
 
-// Whether it pays to model the last four bits of distances.
+// Returns whether modelling the last four bits of distances saves space.
 bool pays_to_model_low_bits(const std::vector<Sequence>& sequences);
 
 class Prices {
@@ -27,12 +28,12 @@ class Prices {
     static constexpr uint32_t kMostLength = 288;  // longer lengths cost as much as this one
     static constexpr uint32_t kMostRun = 64;
 
-    // By a parse of the text; literals are charged literal_tax more.
+    // Computes prices from a parse of the text. Adds literal_tax to the price of each literal.
     Prices(Bytes text, const std::vector<Sequence>& sequences, uint32_t literal_tax);
 
     uint32_t literal(size_t position) const { return literal_[position]; }
     uint32_t run(uint32_t num_literals) const { return run_[num_literals < kMostRun ? num_literals : kMostRun]; }
-    uint32_t recent(bool after_match, unsigned place) const { return kind_[after_match][place]; }
+    uint32_t repeat(bool after_match, unsigned index) const { return kind_[after_match][index]; }
     uint32_t distance(bool after_match, uint32_t distance, unsigned distance_class) const {
         const uint32_t offset = distance - kClassBase[distance_class];
         const unsigned slot = offset >> (2 * distance_class);

@@ -62,9 +62,9 @@ template <bool kReports>
 Match* MatchTree::split(uint32_t candidate, size_t most, size_t longest, Match* out) {
     const size_t here = position_ - 1;
     const uint8_t* const at = text_.data() + here;
-    uint32_t* smaller = &children_[2 * here];  // where the next smaller one is to hang
+    uint32_t* smaller = &children_[2 * here];  // where the next smaller node is attached
     uint32_t* greater = &children_[2 * here + 1];
-    size_t smaller_length = 0;  // what all smaller ones from here on share with the text at least
+    size_t smaller_length = 0;  // all smaller nodes from here on share at least this many bytes with the text
     size_t greater_length = 0;
     for (uint32_t left = depth_; candidate != 0 && left > 0; --left) {
         const uint8_t* const other = text_.data() + candidate - 1;
@@ -75,7 +75,7 @@ Match* MatchTree::split(uint32_t candidate, size_t most, size_t longest, Match* 
             longest = length;
             *out++ = {static_cast<uint32_t>(length), static_cast<uint32_t>(here + 1) - candidate};
         }
-        if (length == most) {  // as good as equal: it takes the other's place
+        if (length == most) {  // equal up to the limit: the position replaces the other one
             *smaller = pair[0];
             *greater = pair[1];
             return out;

@@ -1,13 +1,16 @@
-// Finds, at every position of a text, for each length the nearest earlier occurrence of so many bytes.
+// Finds, at every position of a text and for each length, the nearest earlier occurrence of that many bytes.
 //
-// Positions whose first four bytes hash alike form a binary search tree: the newest at its root, smaller texts to the
-// left, greater ones to the right, and every node newer than those below it. To insert a position is to split the tree
-// at its text, on the way down past its neighbours in order, nearest first; whichever agrees longer than all before is
-// a match. (The structure of LZMA's "bt" finders; Igor Pavlov.) Two tables more hold the last position of each hash of
-// two and three bytes.
+// Positions with the same hash of their first four bytes form a binary search tree, ordered by the text at the
+// positions. Every node is newer than the nodes below it, so the newest is at the root. Inserting a position splits the
+// tree at its text. The path down visits the newest candidates first, and each one that agrees for longer than all
+// before is a match.
+//   text    a b c d x a b c d y a b c d z      the tree before position 10: root 5 (abcdy), left child 0 (abcdx)
+//   insert  10 (abcdz)                         5 is smaller: match of length 4, distance 5; it becomes the left child
+// (The structure of the "bt" match finders of LZMA, by Igor Pavlov.) Two more tables hold the last position of each
+// hash of two and of three bytes.
 //
-// Lengths are cut off at `nice`, and at most `depth` nodes are looked at: O(depth + nice) a position for most texts,
-// O(depth * nice) for any. Memory: 8 bytes a byte of the text, and 4 MiB of tables at most.
+// Lengths are limited to `nice`, and at most `depth` nodes are visited: O(depth + nice) per position on most texts, and
+// O(depth * nice) on any. Memory: 8 bytes per byte of the text, and at most 4 MiB of tables.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +27,13 @@ using lz77::Match;
 
 class MatchTree {
   public:
-    // The text has less than 2^31 bytes and outlives this. depth >= 1, nice >= 4.
+    // Requires a text of fewer than 2^31 bytes, which must outlive the tree, depth >= 1 and nice >= 4.
     MatchTree(Bytes text, uint32_t depth, uint32_t nice);
 
-    // Matches at the next position, lengths from 2 to nice ascending, distances ascending with them; inserts it.
-    // Returns the end of what was written to `out`, at most nice matches.
+    // Writes the matches at the next position to `out`, at most `nice`, and inserts the position. Lengths, from 2 to
+    // nice, and distances ascend. Returns the end of the matches.
     Match* find(Match* out) { return visit<true>(out); }
-    // Inserts so many positions.
+    // Inserts the next `count` positions.
     void skip(size_t count) {
         for (; count > 0; --count) visit<false>(nullptr);
     }
@@ -47,11 +50,11 @@ class MatchTree {
     uint32_t nice_;
     unsigned hash_bits_;
     size_t position_ = 0;
-    // Positions plus one, 0: none.
+    // Positions plus one; 0 for none.
     std::vector<uint32_t> last_of_two_;
     std::vector<uint32_t> last_of_three_;
     HugeArray<uint32_t> roots_;
-    HugeArray<uint32_t> children_;  // of position p at 2 p (smaller) and 2 p + 1
+    HugeArray<uint32_t> children_;  // of position p: at 2 p the smaller child, at 2 p + 1 the larger
 };
 
 }  // namespace fastcompress::archive

@@ -1,17 +1,21 @@
-// Adaptive models of symbols 0 to 15, and mixes of several.
+// Adaptive models of symbols 0 to 15, and mixes of several models.
 //
-// A model is the 16 cumulative frequencies of its symbols out of 2^15, strictly ascending, so that every symbol has
-// one. After a symbol s each moves towards where it would be if s took all but 1 of 2^15 for every other, by a part
-// 2^-r of the way: c[i] += (target[i] - c[i]) >> r, the shift rounding down. Since targets ascend by at least 1 too,
-// and c + ((t - c) >> r) does not fall as c or t grow and grows by 1 if both do, ascending stays strict: no symbol ever
-// loses its last unit.
+// A model has 16 cumulative frequencies out of 2^15. They ascend strictly, so every symbol has a frequency of at least
+// 1. After a symbol s, each moves by a part 2^-r of the way towards its target, its value if every other symbol had
+// frequency 1 and s had all the rest: c[i] += (target[i] - c[i]) >> r, where the shift rounds down.
+//   r = 4, from the uniform model, after the symbol 1:
+//   c       0 2048 4096 6144  8192 ...      target  0 1 32754 32755 32756 ...
+//   new c   0 1920 5887 7807  9727 ...      the frequency of 1 rises from 2048 to 3967
+// Proof that they ascend strictly: targets ascend by at least 1, too, and c + ((t - c) >> r) never falls as c or t
+// grow, and grows by at least 1 if both do.
 //
-// r is small for a model's first symbols, so that it learns quickly, then constant. A mix goes part of the way from one
-// model to another, rounding down likewise, so what is said of learning holds for it.
+// r is small for the first symbols of a model, so that it learns quickly, and constant later. A mix moves part of the
+// way from one model towards another, also rounding down, so the same proof applies to it.
 //
-// c[0] is always 0, so its place holds how many symbols were seen.
+// c[0] is always 0, so its element holds the number of symbols seen instead.
 //
-// Eight numbers a vector with SSE2, which every x86-64 has; the plain code beside it gives the same.
+// With SSE2, which every x86-64 processor has, a vector holds eight numbers; the scalar fallback gives the same
+// results.
 #pragma once
 
 #include <array>
@@ -31,11 +35,11 @@ namespace fastcompress::archive {
 inline constexpr unsigned kNibblePrecision = 15;
 inline constexpr int kNibbleTotal = 1 << kNibblePrecision;
 
-// r, by how many symbols were seen; the last one for all after.
+// r by the number of symbols seen; the last element applies to all larger numbers.
 struct Rates {
     std::array<uint8_t, 256> shift;
 
-    // The whole part of log2(seen + 2), but at most `slowest`.
+    // floor(log2(seen + 2)), but at most `slowest`.
     static constexpr Rates up_to(unsigned slowest) {
         Rates rates{};
         for (unsigned seen = 0; seen < 256; ++seen) {
@@ -47,7 +51,7 @@ struct Rates {
 };
 
 struct alignas(32) NibbleModel {
-    std::array<uint16_t, 16> values;  // values[0]: symbols seen, at most 255; else cumulative
+    std::array<uint16_t, 16> values;  // values[0]: number of symbols seen, at most 255; others: cumulative frequencies
 
     static constexpr NibbleModel uniform() {
         NibbleModel model{};
@@ -57,18 +61,18 @@ struct alignas(32) NibbleModel {
     unsigned num_seen() const { return values[0]; }
 };
 
-// A symbol's part of [0, 2^15).
+// The part of [0, 2^15) that belongs to a symbol.
 struct Part {
     uint32_t cumulative;
     uint32_t frequency;
 };
 
-// One model, or a mix: what coding a symbol takes.
-class PlainNibbles {
+// The frequencies of a model or of a mix, for coding one symbol.
+class ScalarNibbles {
   public:
-    explicit PlainNibbles(const NibbleModel& model) : values_(model.values) {}
-    PlainNibbles towards(const NibbleModel& to, uint16_t weight) const {
-        PlainNibbles mixed = *this;
+    explicit ScalarNibbles(const NibbleModel& model) : values_(model.values) {}
+    ScalarNibbles towards(const NibbleModel& to, uint16_t weight) const {
+        ScalarNibbles mixed = *this;
         for (size_t i = 1; i < 16; ++i) {
             const int difference = int{to.values[i]} - values_[i];
             mixed.values_[i] = static_cast<uint16_t>(values_[i] + ((difference * weight) >> 16));
@@ -90,7 +94,7 @@ class PlainNibbles {
     std::array<uint16_t, 16> values_;
 };
 
-inline void learn_plainly(NibbleModel& model, unsigned symbol, const Rates& rates) {
+inline void learn_scalar(NibbleModel& model, unsigned symbol, const Rates& rates) {
     const unsigned seen = model.values[0];
     for (unsigned i = 1; i < 16; ++i) {
         const int target = static_cast<int>(i) + (i > symbol ? kNibbleTotal - 16 : 0);
@@ -102,11 +106,11 @@ inline void learn_plainly(NibbleModel& model, unsigned symbol, const Rates& rate
 
 #if defined(FASTCOMPRESS_SSE2_NIBBLES)
 
-// The same.
+// The same with SSE2.
 class Nibbles {
   public:
     explicit Nibbles(const NibbleModel& model) : Nibbles(load(model, 0), load(model, 8)) {}
-    // Every number weight / 2^16 of the way to that of a model.
+    // Moves every number by weight / 2^16 of the way towards that of a model.
     Nibbles towards(const NibbleModel& to, uint16_t weight) const {
         return {towards(low_, load(to, 0), weight), towards(high_, load(to, 8), weight)};
     }
@@ -130,7 +134,8 @@ class Nibbles {
     static __m128i load(const NibbleModel& model, size_t i) {
         return _mm_load_si128(reinterpret_cast<const __m128i*>(model.values.data() + i));
     }
-    // The instruction takes weights as signed: a great one is one of 2^16 less, so once the whole way is added.
+    // The instruction takes the weight as signed. A weight of 2^15 or more is read as 2^16 less, so the whole
+    // difference is added once more.
     static __m128i towards(__m128i from, __m128i to, uint16_t weight) {
         const __m128i difference = _mm_sub_epi16(to, from);
         const __m128i w = _mm_set1_epi16(static_cast<int16_t>(weight));
@@ -159,10 +164,10 @@ inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
 
 #else
 
-using Nibbles = PlainNibbles;
+using Nibbles = ScalarNibbles;
 
 inline void learn(NibbleModel& model, unsigned symbol, const Rates& rates) {
-    learn_plainly(model, symbol, rates);
+    learn_scalar(model, symbol, rates);
 }
 
 #endif

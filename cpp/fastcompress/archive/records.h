@@ -1,4 +1,4 @@
-// What the writer and the reader of archives share: the layout of the records that follow the header (FORMAT.md).
+// The layout of the records after the header (FORMAT.md), shared by the writer and the reader.
 #pragma once
 
 #include <string>
@@ -24,11 +24,11 @@ inline uint64_t get_u64(ByteReader& in) {
     return low | uint64_t{in.u32()} << 32;
 }
 
-// How far an archive has been written or read: all that its next record depends on.
+// How far a file has been written or read: everything that its next record depends on.
 struct Progress {
     uint64_t seed = 0;  // the hash of the header, which all checksums depend on
     uint64_t num_blocks = 0;
-    uint64_t num_bytes = 0;  // of content
+    uint64_t num_bytes = 0;  // bytes of content
     uint64_t chain = 0;      // the hash of the blocks' checksums
 
     void begin(Bytes header) { chain = seed = xxh64(header, 1); }

@@ -60,7 +60,7 @@ class AdaptiveFrequencies {
 
     uint32_t num_symbols_, increment_, limit_;
     unsigned precision_;
-    uint32_t top_;  // the greatest power of two <= num_symbols_
+    uint32_t top_;  // the largest power of two <= num_symbols_
     uint32_t total_;
     std::vector<uint32_t> counts_;
     std::vector<uint32_t> tree_;  // [i]: the sum of the lowbit(i) counts before symbol i; tree_[0] is not used

@@ -52,7 +52,7 @@ class SymbolIndex {
     }
 
   private:
-    std::vector<uint32_t> cumulative_;  // a copy, which nobody else changes
+    std::vector<uint32_t> cumulative_;  // a copy, which no other thread can change
     unsigned shift_;
     std::vector<uint32_t> first_;
 };
@@ -65,7 +65,7 @@ class BulkDecoder {
     // than 2048 symbols, otherwise O(n + V).
     template <class Symbol>
     bool decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
-    // rows: one a symbol. O(n log V).
+    // The same with one row per symbol. O(n log V).
     template <class Symbol>
     bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision);
 

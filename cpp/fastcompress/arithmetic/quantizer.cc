@@ -41,7 +41,7 @@ struct OrderOf<T> {
 template <class Weight>
 using Order = typename OrderOf<Weight>::Type;
 
-// The greatest in order, and the bits of all joined, whose sign tells of a negative one.
+// The largest value, and the bitwise or of all values, which is negative if one of them is.
 template <class Weight>
 struct Extent {
     Order<Weight> greatest;
@@ -59,7 +59,7 @@ FASTCOMPRESS_INLINED Extent<Weight> extent_of(const Weight* weights, size_t coun
     return extent;
 }
 
-// 2^exponent, which is in the range of normal numbers.
+// Returns 2^exponent. Requires an exponent in the range of normal numbers.
 template <class Weight>
 constexpr Weight power_of_two(int exponent) {
     constexpr int kBias = std::numeric_limits<Weight>::max_exponent - 1;
@@ -67,7 +67,7 @@ constexpr Weight power_of_two(int exponent) {
     return std::bit_cast<Weight>(static_cast<Order<Weight>>(exponent + kBias) << kMantissaBits);
 }
 
-// The e of a float, given by its bits, that is in [2^e, 2^(e + 1)).
+// Returns e for a float in [2^e, 2^(e + 1)), given by its bits.
 template <class Bits>
 int exponent_of(Bits greatest) {
     using Weight = std::conditional_t<sizeof(Bits) == 4, float, double>;
@@ -78,11 +78,11 @@ int exponent_of(Bits greatest) {
     return std::numeric_limits<Weight>::min_exponent - 1 - kMantissaBits + num_bits - 1;
 }
 
-// floor(weights 2^shift) into `scaled`.
+// Writes floor(weights 2^shift) to `scaled`.
 template <class Weight>
 FASTCOMPRESS_INLINED void scale_weights(const Weight* weights, size_t count, int shift, uint32_t* scaled) {
     if constexpr (std::floating_point<Weight>) {
-        // Products are exact where they are not below 1. (Weights that make the factor too great go by scale_by_bits.)
+        // Products of at least 1 are exact. (Weights for which the factor would overflow use scale_by_bits.)
         const auto factor = power_of_two<Weight>(shift);
         for (size_t i = 0; i < count; ++i) {
             scaled[i] = static_cast<uint32_t>(static_cast<int32_t>(weights[i] * factor));
@@ -98,7 +98,8 @@ FASTCOMPRESS_INLINED void scale_weights(const Weight* weights, size_t count, int
     }
 }
 
-// The same of floats that may be subnormal, which some programs have processors take for zero: by their bits.
+// The same by the bits of floats. For floats that may be subnormal, which a processor treats as zero if the program has
+// set it so.
 template <class Weight>
 void scale_by_bits(const Weight* weights, size_t count, int shift, uint32_t* scaled) {
     constexpr int kMantissaBits = std::numeric_limits<Weight>::digits - 1;
@@ -115,14 +116,14 @@ void scale_by_bits(const Weight* weights, size_t count, int shift, uint32_t* sca
     }
 }
 
-// One bit of a number for each step that does not rise.
+// Returns 1 if some cumulative frequency is not larger than the one before it, else 0.
 FASTCOMPRESS_INLINED uint32_t falls(const uint32_t* cumulative, size_t count) {
     uint32_t found = 0;
     for (size_t i = 0; i < count; ++i) found |= cumulative[i] >= cumulative[i + 1] ? 1u : 0u;
     return found;
 }
 
-// Each kernel as the build compiles it, and for better instruction sets, and a way to call the best.
+// Defines each kernel for the instruction set of the build and for better ones, and a function that calls the best.
 #if defined(FASTCOMPRESS_AVX2)
 #if defined(__clang__)
 #define FASTCOMPRESS_WIDE FASTCOMPRESS_AVX512
@@ -151,7 +152,8 @@ FASTCOMPRESS_KERNEL(fast_extent, extent_of)
 FASTCOMPRESS_KERNEL(fast_scale, scale_weights)
 FASTCOMPRESS_KERNEL(fast_falls, falls)
 
-// By the bits: -0.0 is not, and what is subnormal is even where the processor takes it for zero.
+// Whether a weight is negative, by its bits: -0.0 is not, and a negative subnormal number is, even if the processor
+// treats it as zero.
 template <class Weight>
 bool is_negative(Weight weight) {
     if constexpr (std::integral<Weight>) {
@@ -233,9 +235,9 @@ Quantizer::Quantizer(size_t num_symbols, unsigned precision)
 template <class Weight>
 Status Quantizer::set_row(const Weight* weights) {
     Extent<Weight> extent = fast_extent(weights, num_symbols_);
-    int exponent;  // the greatest weight is in [2^exponent, 2^(exponent + 1))
+    int exponent;  // the largest weight is in [2^exponent, 2^(exponent + 1))
     if constexpr (std::floating_point<Weight>) {
-        if (extent.joined < 0) {  // negative ones, or -0.0
+        if (extent.joined < 0) {  // some are negative or -0.0
             for (size_t i = 0; i < num_symbols_; ++i) {
                 if (is_negative(weights[i])) return bad_weights(weights, num_symbols_);
             }
@@ -244,7 +246,7 @@ Status Quantizer::set_row(const Weight* weights) {
             return bad_weights(weights, num_symbols_);
         }
         exponent = exponent_of(extent.greatest);
-        // What counts is not subnormal, unless the greatest is nearly so.
+        // A subnormal weight scales to 0, unless the largest weight is close to subnormal.
         if (exponent < std::numeric_limits<Weight>::min_exponent + kMaxScaledBits) {
             scale_by_bits(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
             return {};
@@ -273,7 +275,7 @@ void Quantizer::set_row_of_logits(const int32_t* logits) {
 }
 
 uint64_t Quantizer::multiplier(uint64_t sum) const {
-    // A sum is 0 only if another thread set all weights to 0 after set_row() had looked at them.
+    // A sum is 0 only if another thread has set all weights to 0 since set_row() examined them.
     return (((uint64_t{1} << precision_) - num_symbols_) << kSumBits) / std::max<uint64_t>(sum, 1);
 }
 
@@ -306,7 +308,7 @@ size_t Quantizer::find(uint32_t quantile, Slot& slot) {
     const uint64_t m = multiplier(total);
     size_t symbol = 0;
     uint64_t before = 0;
-    // By blocks as long as one ends at or before the quantile, then by smaller ones, then by symbols.
+    // Skips large blocks that end at or before the quantile, then small ones, then symbols.
     const auto skip = [&](const uint64_t* sums, size_t block, size_t end) {
         for (; symbol + block < end; symbol += block) {
             const uint64_t after = before + *sums++;

@@ -1,8 +1,8 @@
 // Turns weights into frequencies that the range coder can use: at least 1 each, 2^P in all, by integer arithmetic whose
 // rounding FORMAT.md states.
 //
-// For V weights, the greatest of which is positive, with b = min(30, 38 - ceil(log2 V)):
-//   1. w'_i = floor(w_i 2^s), with the s (of either sign) that brings the greatest into [2^b, 2^(b + 1));
+// For V weights, the largest of which is positive, with b = min(30, 38 - ceil(log2 V)):
+//   1. w'_i = floor(w_i 2^s), with the s (of either sign) that brings the largest into [2^b, 2^(b + 1));
 //   2. W_i is the sum of the w'_j before i, W the sum of all, m = floor((2^P - V) 2^39 / W);
 //   3. the cumulative frequency of i is i + floor(W_i m / 2^39); the last one is 2^P.
 //   Weights 1, 2, 5 with P = 4 give 0, 2, 6, 16: each symbol gets 1, and a share of the other 13.
@@ -12,7 +12,7 @@
 // The interval of one symbol takes two sums and two products, not V products, so coding with a row of 256 floats is
 // cheap. Kernels are plain loops that compilers vectorize, compiled for AVX2 and AVX-512 as well (common/targets.h).
 //
-// Tried and dropped: one product per frequency, with the remainder of 2^P given to the greatest (half as fast).
+// Tried and dropped: one product per frequency, with the remainder of 2^P given to the largest (half as fast).
 #pragma once
 
 #include <cstddef>
@@ -72,7 +72,7 @@ class Quantizer {
 
     size_t num_symbols_;
     unsigned precision_;
-    int scaled_bits_;             // b: the greatest scaled weight is in [2^b, 2^(b + 1))
+    int scaled_bits_;             // b: the largest scaled weight is in [2^b, 2^(b + 1))
     HugeArray<uint32_t> scaled_;  // w'
     std::vector<uint64_t> sums_;  // sums of blocks of w', for find()
 };

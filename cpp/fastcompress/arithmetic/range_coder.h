@@ -203,11 +203,11 @@ class RangeDecoder {
     // not written by this encoder.
     uint64_t code_bytes() const;
 
-    // Returns kMalformed if the code, num_bytes long with all of its symbols decoded, goes on after its end.
+    // Returns kMalformed if the code, num_bytes long with all of its symbols decoded, continues after its end.
     Status check_end(uint64_t num_bytes) const;
 
     // For a code that comes piece by piece: the bytes not read yet with up to eight before them, and a copy of those,
-    // with more bytes after them, to go on reading from. A symbol reads at most four bytes.
+    // with more bytes after them, from which reading continues. A symbol reads at most four bytes.
     Bytes unread() const { return {next_, end_}; }
     size_t num_before_unread() const { return std::min<size_t>(8, static_cast<size_t>(next_ - begin_)); }
     void move_to(Bytes bytes, size_t num_before_unread) {

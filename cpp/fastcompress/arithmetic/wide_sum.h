@@ -11,7 +11,7 @@
 
 namespace fastcompress::arithmetic {
 
-inline uint64_t wide_sum_plain(const uint32_t* values, size_t count) {
+inline uint64_t wide_sum_scalar(const uint32_t* values, size_t count) {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; ++i) sum += values[i];
     return sum;
@@ -31,7 +31,7 @@ FASTCOMPRESS_AVX2 inline uint64_t wide_sum_avx2(const uint32_t* values, size_t c
     }
     alignas(32) uint64_t lanes[4];
     _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_add_epi64(even, odd));
-    return lanes[0] + lanes[1] + lanes[2] + lanes[3] + wide_sum_plain(values + i, count - i);
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3] + wide_sum_scalar(values + i, count - i);
 }
 
 FASTCOMPRESS_AVX512 inline uint64_t wide_sum_avx512(const uint32_t* values, size_t count) {
@@ -72,7 +72,7 @@ inline uint64_t wide_sum(const uint32_t* values, size_t count) {
     if (has_avx512()) return wide_sum_avx512(values, count);
     if (has_avx2()) return wide_sum_avx2(values, count);
 #endif
-    return wide_sum_plain(values, count);
+    return wide_sum_scalar(values, count);
 }
 
 // The sum of each block of `block` values, the last of which may be shorter.
@@ -82,7 +82,7 @@ inline void block_sums(const uint32_t* values, size_t count, size_t block, uint6
     if (has_avx2()) return block_sums_avx2(values, count, block, sums);
 #endif
     for (size_t i = 0; i < count; i += block)
-        *sums++ = wide_sum_plain(values + i, count - i < block ? count - i : block);
+        *sums++ = wide_sum_scalar(values + i, count - i < block ? count - i : block);
 }
 
 }  // namespace fastcompress::arithmetic

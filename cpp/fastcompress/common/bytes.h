@@ -11,7 +11,7 @@
 
 namespace fastcompress {
 
-// Positions, hashes and packed fields take size_t for 64 bits throughout.
+// Positions, hashes and packed fields rely on a size_t of 64 bits.
 static_assert(sizeof(size_t) == 8, "fastcompress needs a 64-bit system");
 
 using Bytes = std::span<const uint8_t>;
@@ -23,7 +23,7 @@ inline std::string_view as_chars(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Appends fixed-width little-endian integers and length-prefixed strings; the same bytes on every machine.
+// Appends little-endian integers of fixed width and length-prefixed strings, the same bytes on every machine.
 class ByteWriter {
   public:
     void u8(uint8_t value) { out_.push_back(value); }
@@ -42,9 +42,9 @@ class ByteWriter {
     std::vector<uint8_t> out_;
 };
 
-// Reads what ByteWriter wrote. After a read past the end every read returns zero / empty and ok() is false, so a
-// parser checks once a record instead of once a field. Strings are views into the input: no allocation can be
-// provoked by a length field.
+// Reads what ByteWriter wrote. After a read past the end, every read returns zero or an empty span and ok() is false,
+// so a parser needs one check per record instead of one per field. Strings are views into the input, so a wrong length
+// cannot cause an allocation.
 class ByteReader {
   public:
     explicit ByteReader(Bytes bytes) : bytes_(bytes) {}

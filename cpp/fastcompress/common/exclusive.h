@@ -1,13 +1,13 @@
 // Guards for objects that calls may change: one call that changes the object at a time, or any number that read it.
 //
-// A call that comes while another one is under way is turned away and never waits, so that two threads that share an
-// object by mistake learn of it, and a callback that uses the object it was called from cannot block itself forever.
+// A call that conflicts with one under way is refused and never waits. So two threads that share an object by mistake
+// get an error, and a callback that uses the object it was called from cannot deadlock.
 //
 //   UseCount uses;
 //   if (const WriteTurn turn(uses); turn.is_granted()) object.change();
 //
-// TurnTaker is for the few objects that are made to be shared: there a call waits for its turn, except a call from
-// inside another one on the same thread, which would wait for itself.
+// TurnTaker is for the few objects that are meant to be shared: there a call waits for its turn, except a call from
+// within another call on the same thread, which would wait for itself.
 #pragma once
 
 #include <atomic>
@@ -81,7 +81,7 @@ class [[nodiscard]] ReadTurn {
 class TurnTaker {
   public:
     bool is_mine() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
-    // Not if is_mine().
+    // Requires !is_mine().
     void lock() {
         mutex_.lock();
         owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);

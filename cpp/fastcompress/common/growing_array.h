@@ -1,5 +1,5 @@
-// A growing array for plain data that may be large: grown by realloc, which on Linux moves the pages of a large block
-// instead of copying them, so that growing never holds the old and the new array at once. Memory is not cleared.
+// A growing array for plain data that may be large. It grows by realloc, which on Linux moves the pages of a large
+// block instead of copying them, so the old and the new array never exist at the same time. Memory is not cleared.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ class GrowingArray {
     // O(1) amortized.
     void push_back(T value) { *extend(1) = value; }
     void append(std::span<const T> values) { std::copy(values.begin(), values.end(), extend(values.size())); }
-    // Adds `count` elements without a value and returns the first. On std::bad_alloc the array is as before.
+    // Adds `count` elements without values and returns a pointer to the first. On std::bad_alloc the array is as
+    // before.
     T* extend(size_t count) {
         if (capacity_ - size_ < count) {
             if (count > kMaxSize - size_) throw std::bad_alloc();
@@ -56,12 +57,13 @@ class GrowingArray {
         extend(count);
         size_ = size;
     }
-    // Drops the last elements. size <= size().
+    // Removes the elements from `size` on. Requires size <= size().
     void shrink(size_t size) {
         assert(size <= size_);
         size_ = size;
     }
-    // Grows or shrinks the memory to `capacity` >= size() elements. On std::bad_alloc the array is as before.
+    // Grows or shrinks the memory to `capacity` elements. Requires capacity >= size(). On std::bad_alloc the array is
+    // as before.
     void set_capacity(size_t capacity) {
         assert(capacity >= size_);
         if (capacity > kMaxSize) throw std::bad_alloc();

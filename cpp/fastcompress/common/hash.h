@@ -1,5 +1,5 @@
-// Hashing for in-memory tables: no file format and no order of results depends on it. (mix64 itself never changes: the
-// random numbers of BPE-dropout are made with it.)
+// Hashing for tables in memory. No file format and no order of results depends on it, except that mix64 itself never
+// changes: BPE-dropout makes its random numbers with it.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ inline uint64_t fold_multiply(uint64_t a, uint64_t b) {
 #endif
 }
 
-// A seed drawn once per process, so that nobody can prepare texts or files whose hashes collide. Drawn at the first call,
-// not as a global: a static object of another file may hash before the globals of this one are set. Loops over many keys
-// keep a copy.
+// The seed of hashes, drawn once per process, so that texts or files whose hashes collide cannot be prepared. It is
+// drawn at the first call: a global might not be set yet when a static object of another file hashes. Loops over many
+// keys should copy it.
 uint64_t draw_hash_seed();
 inline uint64_t hash_seed() {
     static const uint64_t seed = draw_hash_seed();

@@ -1,9 +1,10 @@
-// A fixed array for large tables that are read at random: aligned to, and if the system likes in, pages of 2 MiB.
+// An array of fixed size for large tables that are read at random, aligned to pages of 2 MiB and, if the system
+// provides them, in such pages.
 //
-// With pages of 4 KiB a look-up in a table of megabytes misses the translation cache too, which costs as much as the
-// data itself. Linux gives huge pages to memory that asks before it is first touched, and clears them; elsewhere, and
-// for small arrays, this is ordinary memory. Either way the system clears what is touched, when it is: an array may be
-// larger than what will be needed of it.
+// With pages of 4 KiB, a lookup in a table of megabytes also misses the TLB, which costs as much as loading the data.
+// Linux provides huge pages if they are requested before the memory is first touched; elsewhere, and for small arrays,
+// this is ordinary memory. In both cases pages are cleared when they are first touched, so an array may be larger than
+// needed.
 #pragma once
 
 #include <cstddef>

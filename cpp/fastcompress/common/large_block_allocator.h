@@ -28,7 +28,7 @@ struct LargeBlockAllocator {
         return static_cast<T*>(memory);
     }
     void deallocate(T* memory, size_t) { LargeBlocks::free(memory); }
-    // Any of them frees what any other has allocated.
+    // Any allocator can free the memory of any other.
     bool operator==(const LargeBlockAllocator&) const = default;
 };
 

@@ -1,9 +1,9 @@
-// Memory for results of megabytes, in pages of 2 MiB, and used again: a few of the blocks that were freed are kept.
+// Memory for results of several megabytes, in pages of 2 MiB. A few freed blocks are kept for reuse.
 //
-// The system clears every page it hands out, which took 7 to 30 % of the time of encoding the text whose ids filled it
-// (benchmarks/LOG.md), and a program that encodes one batch after the other frees as much each time. So up to kNumSpares
-// freed blocks are kept for reuse. A block takes four times as much address space as was asked for at most, which is
-// never touched, so that a block also serves for a somewhat larger result; of a spare block at most kMaxResidentBytes
+// The system clears every page that it hands out. For the ids of a text that took 7 to 30 % of the time of encoding it
+// (benchmarks/LOG.md), and a program that encodes one batch after another frees as much each time. So up to kNumSpares
+// freed blocks are kept for reuse. A block reserves up to four times the address space that was asked for, so that it
+// can also hold a somewhat larger result later; the rest is never touched. At most kMaxResidentBytes of a spare block
 // stay resident.
 #pragma once
 
@@ -32,12 +32,13 @@ class LargeBlocks {
     static constexpr size_t kNumSpares = 4;
 
 #if defined(__linux__)
-    // At least so many bytes (>= kMinBytes), not cleared; null if there are none. For std::realloc and free() below.
+    // Returns a block of at least num_bytes (>= kMinBytes) bytes, not cleared, or null. It can be passed to
+    // std::realloc and to free() below.
     static void* allocate(size_t num_bytes) {
         for (std::atomic<void*>& spare : spares_) {
             void* block = spare.exchange(nullptr, std::memory_order_acquire);
             if (block != nullptr && malloc_usable_size(block) >= num_bytes) return block;
-            std::free(block);  // too small for what is asked for now, so that it would wait in vain
+            std::free(block);  // too small for this request, and so probably for later ones
         }
         void* block = nullptr;
         size_t size = size_class(num_bytes);
@@ -48,18 +49,18 @@ class LargeBlocks {
         madvise(block, size, MADV_HUGEPAGE);
         return block;
     }
-    // The number of bytes that a block from allocate() has; at least what was asked for.
+    // The number of bytes of a block from allocate(), which may be more than was asked for.
     static size_t capacity(void* block) {
         return malloc_usable_size(block);
     }
-    // Gives pages back from `num_bytes` on, if those are more than one page and the block is one to be used again;
-    // otherwise returns false.
+    // Returns the pages after `num_bytes` to the system. Returns false, and does nothing, if that is less than a page
+    // or the block will not be reused.
     static bool trim(void* block, size_t num_bytes) {
         if (num_bytes < kHugePage || !may_be_spare(block)) return false;
         give_back_after(block, num_bytes);
         return true;
     }
-    // Of any block from the C library.
+    // Frees any block from the C library, or keeps it for reuse.
     static void free(void* block) {
         if (block != nullptr && may_be_spare(block)) {
             give_back_after(block, kMaxResidentBytes);
@@ -72,7 +73,7 @@ class LargeBlocks {
     }
 
   private:
-    // Few sizes, so that a block serves for most of what is asked for later.
+    // There are few sizes, so that a spare block serves for most later requests.
     static size_t size_class(size_t num_bytes) {
         size_t size = kMinBytes;
         while (size < num_bytes && size < kMaxSpareBytes) size *= 4;
@@ -83,7 +84,7 @@ class LargeBlocks {
         const size_t end = malloc_usable_size(block) / kHugePage * kHugePage;
         if (used < end) madvise(static_cast<char*>(block) + used, end - used, MADV_DONTNEED);
     }
-    // std::realloc may have moved one off the border of a huge page.
+    // std::realloc may have moved a block off the boundary of a huge page.
     static bool may_be_spare(void* block) {
         const size_t size = malloc_usable_size(block);
         return size >= kMinBytes && size <= kMaxSpareBytes && reinterpret_cast<uintptr_t>(block) % kHugePage == 0;

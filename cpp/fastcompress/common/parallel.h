@@ -1,8 +1,8 @@
-// Two ways to use several threads: split [0, count) into contiguous parts of similar weight and run them at once; or, where
-// threads may be of different speed, let those that are done take from the others' shares.
+// Two ways to use several threads: parallel_parts() splits [0, count) into contiguous parts of similar weight, one per
+// thread; WorkShares also lets threads that have finished take over items of the others, where speeds differ.
 //
-// Threads live for one call. A pool would save starting them and cost a fork hazard (a child process inherits the
-// pool's state but not its threads), so there is none.
+// Threads live for one call. A pool would save the time to start them, but is unsafe with fork: a child process
+// inherits the state of the pool but not its threads.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace fastcompress {
 
-// The number of threads to use when the caller did not say. Asked once: the C library may read a file to find out,
-// which takes ten times as long as encoding a few words.
+// The number of threads to use if the caller did not choose one. It is determined once: the C library may read a file
+// to find out, which takes ten times as long as encoding a few words.
 inline size_t default_num_threads() {
     static const size_t count = std::max<size_t>(1, std::thread::hardware_concurrency());
     return count;
@@ -35,19 +35,19 @@ void parallel_parts(size_t count, size_t num_threads, const Weight& weight, cons
     }
     size_t total = 0;
     for (size_t i = 0; i < count; ++i) total += weight(i);
-    std::vector<size_t> borders(num_parts + 1, count);
-    borders[0] = 0;
+    std::vector<size_t> boundaries(num_parts + 1, count);
+    boundaries[0] = 0;
     size_t seen = 0;
     size_t part = 1;
     for (size_t i = 0; i < count && part < num_parts; ++i) {
         seen += weight(i);
-        while (part < num_parts && seen >= total / num_parts * part) borders[part++] = i + 1;
+        while (part < num_parts && seen >= total / num_parts * part) boundaries[part++] = i + 1;
     }
 
     std::vector<std::exception_ptr> errors(num_parts);
     const auto run = [&](size_t k) {
         try {
-            body(k, borders[k], borders[k + 1]);
+            body(k, boundaries[k], boundaries[k + 1]);
         } catch (...) {
             errors[k] = std::current_exception();
         }
@@ -58,7 +58,7 @@ void parallel_parts(size_t count, size_t num_threads, const Weight& weight, cons
         try {
             threads.emplace_back(run, k);
         } catch (const std::exception&) {
-            run(k);  // no thread to be had: the work is done here instead
+            run(k);  // no thread could be started: the work is done here instead
         }
     }
     run(0);
@@ -68,8 +68,9 @@ void parallel_parts(size_t count, size_t num_threads, const Weight& weight, cons
     }
 }
 
-// Items [0, count), count < 2^32, in contiguous shares of similar number, one a thread. A thread gets those of its own share
-// first to last, then of the other shares the last ones left: so it keeps to its own as far as the others keep up.
+// The items [0, count), count < 2^32, in contiguous shares of similar size, one per thread. A thread takes the items of
+// its own share from first to last, and after that the last remaining items of the other shares.
+//   10 items, 2 threads: thread 0 takes 0 1 2 3 4 and then, if thread 1 is slow, 9 and 8.
 class WorkShares {
   public:
     WorkShares(size_t count, size_t num_threads) : shares_(num_threads) {
@@ -77,13 +78,13 @@ class WorkShares {
             shares_[k].left = pack(begin(count, num_threads, k), begin(count, num_threads, k + 1));
         }
     }
-    // Where the share of a thread begins.
+    // Returns the first item of a thread's share.
     static size_t begin(size_t count, size_t num_threads, size_t thread) { return count * thread / num_threads; }
     struct Item {
         size_t index;
         bool is_own;
     };
-    // The next item for a thread, nobody else's; none if all are taken. Safe to call from all threads at once.
+    // Returns the next item for a thread; each item is returned once. nullopt if all are taken. Thread-safe.
     std::optional<Item> next(size_t thread) {
         for (size_t k = 0; k < shares_.size(); ++k) {
             std::atomic<uint64_t>& left = shares_[(thread + k) % shares_.size()].left;
@@ -103,7 +104,7 @@ class WorkShares {
 
   private:
     struct alignas(64) Share {
-        std::atomic<uint64_t> left = 0;  // the first item nobody has, and the end
+        std::atomic<uint64_t> left = 0;  // the first item not yet taken, and the end of the share
     };
     static uint64_t pack(size_t begin, size_t end) { return uint64_t{begin} << 32 | end; }
     std::vector<Share> shares_;

@@ -1,8 +1,8 @@
-// Reading memory that another thread may be writing.
+// Reads memory that another thread may be writing.
 //
-// The cores read arrays that belong to a Python program, in which another thread can change them at any time. A kernel
-// that checks a value and then uses it must load it only once: a compiler may otherwise load it again for the use and
-// find another value. Nothing is ordered; any value that the memory has held is a right one.
+// The cores read arrays that belong to a Python program, another thread of which can change them at any time. Code that
+// checks a value and then uses it must load it only once: a compiler might otherwise load it again for the use, and get
+// another value. Loads are not ordered; any value that the memory has held is acceptable.
 //
 //   const uint32_t id = read_once(ids[i]);
 //   if (id >= size) return changed();

@@ -1,4 +1,4 @@
-// Undoing a change that was not completed: how functions keep the strong guarantee when an allocation fails.
+// Undoes a change that was not completed. Functions use it to give the strong guarantee when an allocation fails.
 //
 //   const size_t size = ids.size();
 //   Rollback rollback([&] { ids.resize(size); });

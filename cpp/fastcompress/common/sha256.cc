@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-// The processor's own instructions for SHA-256, where gcc or clang can emit them and the processor has them.
+// The SHA-256 instructions of x86 processors, if the compiler can emit them and the processor has them.
 #if defined(__x86_64__) && defined(__GNUC__)
 #define FASTCOMPRESS_SHA_NI 1
 #include <cpuid.h>
@@ -60,8 +60,8 @@ void compress_portably(State& state, const uint8_t* blocks, size_t num_blocks) {
 }
 
 #if FASTCOMPRESS_SHA_NI
-// Six times as fast. The state lies in two registers, in the order that the instructions want: ABEF and CDGH
-// (Gulley et al., Intel SHA Extensions, 2013).
+// Six times as fast as the portable code. The state is held in two registers, in the order that the instructions
+// require: ABEF and CDGH (Gulley et al., Intel SHA Extensions, 2013).
 __attribute__((target("sha,sse4.1"))) void compress_with_sha_ni(State& state, const uint8_t* blocks,
                                                                 size_t num_blocks) {
     const auto load = [](const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); };
@@ -97,7 +97,7 @@ __attribute__((target("sha,sse4.1"))) void compress_with_sha_ni(State& state, co
     _mm_storeu_si128(reinterpret_cast<__m128i*>(&state[4]), _mm_alignr_epi8(dchg, feba, 8));
 }
 
-// Asked of the processor itself: gcc 12 and clang 14 know no name for SHA in __builtin_cpu_supports.
+// Uses CPUID, because __builtin_cpu_supports of gcc 12 and clang 14 has no name for SHA.
 bool has_sha_ni() {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_1) || !(c & bit_SSSE3)) return false;

@@ -10,20 +10,20 @@ namespace fastcompress {
 
 using Sha256Digest = std::array<uint8_t, 32>;
 
-// The digest of bytes that come piece by piece. O(n), no allocation.
+// Computes the digest of bytes that arrive in pieces. O(n); allocates nothing.
 class Sha256 {
   public:
-    // portable: without the processor's own instructions for it, as where there are none.
+    // `portable` selects the code without SHA-256 instructions, as on processors that do not have them.
     explicit Sha256(bool portable = false);
     void update(Bytes bytes);
-    // Of everything so far. Call it once, last.
+    // Returns the digest of all bytes. Nothing may be called after it.
     Sha256Digest finish();
 
   private:
     void (*compress_)(std::array<uint32_t, 8>& state, const uint8_t* blocks, size_t num_blocks);
     std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    std::array<uint8_t, 64> block_{};  // its first num_bytes_ % 64 bytes wait for the rest
+    std::array<uint8_t, 64> block_{};  // its first num_bytes_ % 64 bytes are not hashed yet
     uint64_t num_bytes_ = 0;
 };
 

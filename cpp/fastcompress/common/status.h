@@ -1,5 +1,6 @@
-// Status and Result: how the cores report bad input. The only exception that leaves a core is std::bad_alloc; the bindings
-// turn a Status into a typed Python error. A message names the thing and, where one exists, the remedy, in one line.
+// Status and Result: how the cores report bad input. The only exception that leaves a core is std::bad_alloc; the
+// bindings turn a Status into a typed Python error. A message is one line that names the value, what it must be, and
+// the remedy if one exists.
 //
 //   Status check(const Params& params);
 //   if (Status status = check(params); !status.ok()) return status;
@@ -15,7 +16,7 @@ namespace fastcompress {
 enum class StatusCode {
     kOk,
     kInvalidArgument,  // a setting is out of range or contradicts another
-    kInvalidData,      // the data cannot serve: a corpus too small
+    kInvalidData,      // the data cannot be used, for example because it is too much
     kUnknownToken,     // a token id that the vocabulary does not have
     kMalformed,        // a serialized object is truncated, corrupted, foreign or of an unknown version
     kFile,             // a file cannot be written or read

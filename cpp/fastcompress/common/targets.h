@@ -1,4 +1,4 @@
-// Compiles functions for a better instruction set than the build asks for, and says whether the machine has it.
+// Compiles functions for a better instruction set than the build targets, and tells whether the machine has it.
 //
 // The idiom: write the scalar fallback, mark variants FASTCOMPRESS_AVX2 or FASTCOMPRESS_AVX512, and choose in one
 // function that does enough work per call to repay two predictable branches:
@@ -25,8 +25,8 @@
 #define FASTCOMPRESS_INLINED_LAMBDA __attribute__((always_inline))
 #if defined(__x86_64__)
 #define FASTCOMPRESS_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
-// Includes permutations of bytes: processors from 2019 (Ice Lake) and 2022 (Zen 4) on, whose clock does not drop for
-// it.
+// Includes permutations of bytes, which processors from Ice Lake (2019) and Zen 4 (2022) on have. Their clock does not
+// drop under AVX-512.
 #define FASTCOMPRESS_AVX512_NAMES "avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2"
 #define FASTCOMPRESS_AVX512 __attribute__((target(FASTCOMPRESS_AVX512_NAMES)))
 #endif
@@ -50,7 +50,7 @@ inline VectorLimit vector_limit() {
     return limit;
 }
 
-// Return whether functions marked FASTCOMPRESS_AVX2, or FASTCOMPRESS_AVX512, may be called.
+// These return whether functions marked FASTCOMPRESS_AVX2, or FASTCOMPRESS_AVX512, may be called.
 inline bool has_avx2() {
     static const bool has = (__builtin_cpu_init(), vector_limit() >= VectorLimit::kAvx2) &&
                             __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&

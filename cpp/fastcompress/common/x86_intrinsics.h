@@ -1,5 +1,5 @@
-// <immintrin.h> without warnings about itself: gcc 12 takes the vectors that it leaves undefined on purpose for mistakes of
-// ours, when it inlines them without optimizing much (GCC bug 105593).
+// <immintrin.h> without warnings about the header itself: at low optimization levels, gcc 12 reports the vectors that
+// the header leaves undefined on purpose (GCC bug 105593).
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__)

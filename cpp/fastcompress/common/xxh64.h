@@ -17,7 +17,7 @@ inline constexpr uint64_t kPrime3 = 0x165667b19e3779f9u;
 inline constexpr uint64_t kPrime4 = 0x85ebca77c2b2ae63u;
 inline constexpr uint64_t kPrime5 = 0x27d4eb2f165667c5u;
 
-// Compilers make one load of it.
+// Compilers turn this loop into one load.
 inline uint64_t load(const uint8_t* bytes, unsigned count) {
     uint64_t value = 0;
     for (unsigned i = 0; i < count; ++i) value |= uint64_t{bytes[i]} << (8 * i);
@@ -32,7 +32,7 @@ inline uint64_t merge(uint64_t hash, uint64_t lane) {
 
 }  // namespace xxh64_detail
 
-// O(n), no allocation.
+// Returns the XXH64 of bytes. O(n); allocates nothing.
 inline uint64_t xxh64(Bytes bytes, uint64_t seed) {
     using namespace xxh64_detail;
     const uint8_t* next = bytes.data();

@@ -1,5 +1,5 @@
-// Adaptive probability maps (APM; M. Mahoney, PAQ6, 2004): correct a probability by what came of similar predictions in
-// the same context, interpolating between two of 17 points of the logistic domain.
+// Adaptive probability maps (APM; M. Mahoney, PAQ6, 2004). They correct a probability by the outcomes of similar
+// predictions in the same context, interpolating between two of 17 points in the logistic domain.
 #pragma once
 
 #include <algorithm>

@@ -1,10 +1,11 @@
-// Bit histories: what has been seen of one binary decision, in one byte. They count zeros and ones, small numbers
-// exactly and large ones roughly, and in short histories remember the last bit.
+// Bit histories: one byte that summarizes the bits seen in one binary decision. It counts zeros and ones, small numbers
+// exactly and large ones approximately, and short histories also store the last bit.
 //
 // A history is a pair of counts (zeros, ones) within bounds, and the last bit. A bit adds one to its own count and
-// takes away part of what the other count exceeds two by, so recent bits weigh more. Histories are numbered by zeros +
-// ones, so the smaller of two numbers has seen no more. The rules are in FORMAT.md, "Bit histories". Bit histories are
-// M. Mahoney's idea (PAQ, from 2002); these states are our own.
+// reduces the part of the other count above two, so recent bits weigh more. Histories are numbered in order of zeros +
+// ones, so a smaller number never means more bits. FORMAT.md, "Bit histories", has the rules. Bit histories are due to
+// M. Mahoney (PAQ, from 2002); these states are new.
+//   12 zeros, then a one: 6 zeros, 1 one, last bit 1, because the 10 zeros above two are reduced to 4
 #pragma once
 
 #include <array>

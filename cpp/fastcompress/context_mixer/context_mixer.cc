@@ -85,7 +85,7 @@ void ContextMixer::update(Bytes data) {
 }
 
 void ContextMixer::reset() {
-    model_->place = Place();
+    model_->document = DocumentState();
     if (model_->match) model_->match->forget();
     model_->records = RecordModel();
 }
@@ -99,31 +99,31 @@ void ContextMixer::freeze() {
 void ContextMixer::encode(Bytes data, arithmetic::RangeEncoder& encoder) {
     if (data.size() > SIZE_MAX / 8) throw std::bad_alloc();
     if (is_frozen()) {
-        // The place and the coder are all that changes.
-        Place place = model_->place;
+        // Only the state of the document and the coder change.
+        DocumentState document = model_->document;
         const arithmetic::RangeEncoder::Snapshot before = encoder.snapshot();
         Rollback rollback([&] { encoder.restore(before); });
-        encode_bytes(*model_, place, data, encoder);
+        encode_bytes(*model_, document, data, encoder);
         rollback.release();
-        model_->place = place;
+        model_->document = document;
         return;
     }
     encoder.reserve(8 * data.size(), arithmetic::kBitPrecision);
-    encode_bytes(*model_, model_->place, data, encoder);
+    encode_bytes(*model_, model_->document, data, encoder);
 }
 
 Status ContextMixer::decode(arithmetic::RangeDecoder& decoder, std::span<uint8_t> out) {
-    return decode_bytes(*model_, model_->place, decoder, out);
+    return decode_bytes(*model_, model_->document, decoder, out);
 }
 
 std::vector<uint8_t> ContextMixer::encode(Bytes data) const {
     arithmetic::RangeEncoder encoder;
     if (is_frozen()) {
-        Place place;
-        encode_bytes(*model_, place, data, encoder);
+        DocumentState document;
+        encode_bytes(*model_, document, data, encoder);
     } else {
         ByteModel copy(*model_);
-        encode_bytes(copy, copy.place, data, encoder);
+        encode_bytes(copy, copy.document, data, encoder);
     }
     return encoder.finish();
 }
@@ -134,12 +134,12 @@ Result<std::vector<uint8_t>> ContextMixer::decode(Bytes code, size_t num_bytes) 
     std::vector<uint8_t> out;
     std::optional<ContextMixer> copy;
     if (!is_frozen()) copy.emplace(*this);
-    Place place;
+    DocumentState document;
     while (out.size() < num_bytes) {
         const size_t done = out.size();
         out.resize(std::min(num_bytes, std::max<size_t>(2 * done, 65536)));
         const std::span<uint8_t> rest = std::span(out).subspan(done);
-        const auto error = copy ? copy->decode(decoder, rest) : decode_bytes(*model_, place, decoder, rest);
+        const auto error = copy ? copy->decode(decoder, rest) : decode_bytes(*model_, document, decoder, rest);
         if (!error.ok()) return error;
     }
     if (Status status = decoder.check_end(code.size()); !status.ok()) return status;
@@ -148,38 +148,37 @@ Result<std::vector<uint8_t>> ContextMixer::decode(Bytes code, size_t num_bytes) 
 
 void ContextMixer::distribution(Bytes context, unsigned precision, std::span<uint32_t, 256> frequencies) const {
     assert(precision >= 8 && precision <= arithmetic::kMaxPrecision);
-    next_byte(*model_, place_after(*model_, context), precision, frequencies);
+    next_byte(*model_, state_after(*model_, context), precision, frequencies);
 }
 
 // A frozen model is only read.
 FrozenReader::FrozenReader(const ContextMixer& frozen)
-    : model_(frozen.model_.get()), place_(std::make_unique<Place>()) {
+    : model_(frozen.model_.get()), document_(std::make_unique<DocumentState>()) {
     assert(frozen.is_frozen());
 }
 FrozenReader::FrozenReader(const FrozenReader& other)
-    : model_(other.model_), place_(std::make_unique<Place>(*other.place_)) {}
+    : model_(other.model_), document_(std::make_unique<DocumentState>(*other.document_)) {}
 FrozenReader& FrozenReader::operator=(const FrozenReader& other) {
     model_ = other.model_;
-    *place_ = *other.place_;
+    *document_ = *other.document_;
     return *this;
 }
 FrozenReader::~FrozenReader() = default;
 
 void FrozenReader::encode(uint8_t byte, arithmetic::RangeEncoder& encoder) {
-    encode_bytes(*model_, *place_, {&byte, 1}, encoder);
+    encode_bytes(*model_, *document_, {&byte, 1}, encoder);
 }
 
 uint8_t FrozenReader::decode(arithmetic::RangeDecoder& decoder) {
     uint8_t byte = 0;
     // The caller asks the decoder whether the code was valid, once for many bytes.
-    (void)decode_bytes(*model_, *place_, decoder, {&byte, 1});
+    (void)decode_bytes(*model_, *document_, decoder, {&byte, 1});
     return byte;
 }
 
 void FrozenReader::skip(uint8_t byte) {
-    if (model_->params.window > 0 && place_->in_window == model_->params.window) *place_ = Place();
-    place_->cursor.append(byte);
-    ++place_->in_window;
+    document_->reset_if_due(model_->params.reset_interval);
+    document_->append(byte);
 }
 
 }  // namespace fastcompress::context_mixer

@@ -25,14 +25,14 @@ namespace fastcompress::context_mixer {
 struct MixerParams {
     uint32_t log2_table_bytes = 24;    // size of the table of bit histories: 12 to 30
     uint32_t log2_match_entries = 20;  // positions that the match model stores: 10 to 24; 0: no match model
-    uint32_t window = 0;               // the context is emptied after every `window` bytes of a document; 0: never
+    uint32_t reset_interval = 0;  // the context is emptied after every `reset_interval` bytes of a document; 0: never
 
     bool operator==(const MixerParams&) const = default;
 };
 Status check(const MixerParams& params);
 
 class ByteModel;
-struct Place;
+struct DocumentState;
 
 // A copy has learned what the original has, and is at the start of a document with an empty match model, as if it were
 // read from the original's file. Copying costs O(table). A moved-from mixer may only be assigned to or destroyed. Const
@@ -86,7 +86,7 @@ class ContextMixer {
 };
 
 // Codes one document or window with a frozen mixer, one byte at a time. Small, and cheap to make and to copy, so that
-// bytes can be tried and taken back. The mixer must outlive it; any number of readers may share one.
+// bytes can be tried and undone. The mixer must outlive it; any number of readers may share one.
 class FrozenReader {
   public:
     explicit FrozenReader(const ContextMixer& frozen);
@@ -101,7 +101,7 @@ class FrozenReader {
 
   private:
     ByteModel* model_;
-    std::unique_ptr<Place> place_;
+    std::unique_ptr<DocumentState> document_;
 };
 
 }  // namespace fastcompress::context_mixer

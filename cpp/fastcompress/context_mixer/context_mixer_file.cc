@@ -1,4 +1,4 @@
-// The file of a context mixer: FORMAT.md, "The file of a context mixer".
+// Writes and reads the file of a context mixer (FORMAT.md, "The file").
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -130,7 +130,7 @@ std::vector<uint8_t> ContextMixer::serialize() const {
     out.u32(kVersion);
     out.u32(model.params.log2_table_bytes);
     out.u32(model.params.log2_match_entries);
-    out.u32(model.params.window);
+    out.u32(model.params.reset_interval);
     out.u8(model.is_frozen ? 1 : 0);
     out.u32(static_cast<uint32_t>(num_bytes()));
     out.u32(static_cast<uint32_t>(num_bytes() >> 32));
@@ -160,7 +160,7 @@ Result<ContextMixer> ContextMixer::parse(Bytes blob) {
     MixerParams params;
     params.log2_table_bytes = in.u32();
     params.log2_match_entries = in.u32();
-    params.window = in.u32();
+    params.reset_interval = in.u32();
     const uint8_t frozen = in.u8();
     const uint64_t num_low = in.u32();
     const uint64_t num_bytes = num_low | uint64_t{in.u32()} << 32;

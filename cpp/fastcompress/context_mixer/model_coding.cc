@@ -9,20 +9,21 @@ namespace fastcompress::context_mixer {
 namespace {
 
 template <bool kLearns>
-FASTCOMPRESS_INLINED void encode_loop(ByteModel& model, Place& place, Bytes data, arithmetic::RangeEncoder& encoder) {
+FASTCOMPRESS_INLINED void encode_loop(ByteModel& model, DocumentState& document, Bytes data,
+                                      arithmetic::RangeEncoder& encoder) {
     const auto code = [&](size_t position, int shift, uint32_t p1) {
         const bool bit = (data[position] >> shift & 1) != 0;
         encoder.encode_bit(bit, p1);
         return bit;
     };
-    code_bytes<kLearns>(model, place, data.size(), code, [](size_t, uint8_t) { return true; });
+    code_bytes<kLearns>(model, document, data.size(), code, [](size_t, uint8_t) { return true; });
 }
 
 template <bool kLearns>
-FASTCOMPRESS_INLINED void decode_loop(ByteModel& model, Place& place, arithmetic::RangeDecoder& decoder,
+FASTCOMPRESS_INLINED void decode_loop(ByteModel& model, DocumentState& document, arithmetic::RangeDecoder& decoder,
                                       std::span<uint8_t> out) {
     const auto code = [&](size_t, int, uint32_t p1) { return decoder.decode_bit(p1); };
-    code_bytes<kLearns>(model, place, out.size(), code, [&](size_t position, uint8_t byte) {
+    code_bytes<kLearns>(model, document, out.size(), code, [&](size_t position, uint8_t byte) {
         out[position] = byte;
         return position % kBytesBetweenChecks != 0 || decoder.ok();
     });
@@ -30,46 +31,53 @@ FASTCOMPRESS_INLINED void decode_loop(ByteModel& model, Place& place, arithmetic
 
 FASTCOMPRESS_INLINED void learn_loop(ByteModel& model, Bytes data) {
     const auto code = [&](size_t position, int shift, uint32_t) { return (data[position] >> shift & 1) != 0; };
-    code_bytes<true>(model, model.place, data.size(), code, [](size_t, uint8_t) { return true; });
+    code_bytes<true>(model, model.document, data.size(), code, [](size_t, uint8_t) { return true; });
 }
 
 #if defined(FASTCOMPRESS_AVX2)
-FASTCOMPRESS_AVX2 void encode_avx2(ByteModel& model, Place& place, Bytes data, arithmetic::RangeEncoder& encoder) {
-    model.is_frozen ? encode_loop<false>(model, place, data, encoder) : encode_loop<true>(model, place, data, encoder);
+FASTCOMPRESS_AVX2 void encode_avx2(ByteModel& model, DocumentState& document, Bytes data,
+                                   arithmetic::RangeEncoder& encoder) {
+    model.is_frozen ? encode_loop<false>(model, document, data, encoder)
+                    : encode_loop<true>(model, document, data, encoder);
 }
-FASTCOMPRESS_AVX2 void decode_avx2(ByteModel& model, Place& place, arithmetic::RangeDecoder& decoder,
+FASTCOMPRESS_AVX2 void decode_avx2(ByteModel& model, DocumentState& document, arithmetic::RangeDecoder& decoder,
                                    std::span<uint8_t> out) {
-    model.is_frozen ? decode_loop<false>(model, place, decoder, out) : decode_loop<true>(model, place, decoder, out);
+    model.is_frozen ? decode_loop<false>(model, document, decoder, out)
+                    : decode_loop<true>(model, document, decoder, out);
 }
 FASTCOMPRESS_AVX2 void learn_avx2(ByteModel& model, Bytes data) {
     learn_loop(model, data);
 }
 #endif
 
-void encode_plain(ByteModel& model, Place& place, Bytes data, arithmetic::RangeEncoder& encoder) {
-    model.is_frozen ? encode_loop<false>(model, place, data, encoder) : encode_loop<true>(model, place, data, encoder);
+void encode_scalar(ByteModel& model, DocumentState& document, Bytes data, arithmetic::RangeEncoder& encoder) {
+    model.is_frozen ? encode_loop<false>(model, document, data, encoder)
+                    : encode_loop<true>(model, document, data, encoder);
 }
-void decode_plain(ByteModel& model, Place& place, arithmetic::RangeDecoder& decoder, std::span<uint8_t> out) {
-    model.is_frozen ? decode_loop<false>(model, place, decoder, out) : decode_loop<true>(model, place, decoder, out);
+void decode_scalar(ByteModel& model, DocumentState& document, arithmetic::RangeDecoder& decoder,
+                   std::span<uint8_t> out) {
+    model.is_frozen ? decode_loop<false>(model, document, decoder, out)
+                    : decode_loop<true>(model, document, decoder, out);
 }
-void learn_plain(ByteModel& model, Bytes data) {
+void learn_scalar(ByteModel& model, Bytes data) {
     learn_loop(model, data);
 }
 
 }  // namespace
 
-void encode_bytes(ByteModel& model, Place& place, Bytes data, arithmetic::RangeEncoder& encoder) {
+void encode_bytes(ByteModel& model, DocumentState& document, Bytes data, arithmetic::RangeEncoder& encoder) {
 #if defined(FASTCOMPRESS_AVX2)
-    if (has_avx2()) return encode_avx2(model, place, data, encoder);
+    if (has_avx2()) return encode_avx2(model, document, data, encoder);
 #endif
-    encode_plain(model, place, data, encoder);
+    encode_scalar(model, document, data, encoder);
 }
 
-Status decode_bytes(ByteModel& model, Place& place, arithmetic::RangeDecoder& decoder, std::span<uint8_t> out) {
+Status decode_bytes(ByteModel& model, DocumentState& document, arithmetic::RangeDecoder& decoder,
+                    std::span<uint8_t> out) {
 #if defined(FASTCOMPRESS_AVX2)
-    has_avx2() ? decode_avx2(model, place, decoder, out) : decode_plain(model, place, decoder, out);
+    has_avx2() ? decode_avx2(model, document, decoder, out) : decode_scalar(model, document, decoder, out);
 #else
-    decode_plain(model, place, decoder, out);
+    decode_scalar(model, document, decoder, out);
 #endif
     if (!decoder.ok()) return malformed("not a code of a context mixer: it ends too early or is damaged");
     return {};
@@ -79,17 +87,16 @@ void learn_bytes(ByteModel& model, Bytes data) {
 #if defined(FASTCOMPRESS_AVX2)
     if (has_avx2()) return learn_avx2(model, data);
 #endif
-    learn_plain(model, data);
+    learn_scalar(model, data);
 }
 
-Place place_after(const ByteModel& model, Bytes context) {
-    Place place;
+DocumentState state_after(const ByteModel& model, Bytes context) {
+    DocumentState document;
     for (const uint8_t byte : context) {
-        if (model.params.window > 0 && place.in_window == model.params.window) place = Place();
-        place.cursor.append(byte);
-        ++place.in_window;
+        document.reset_if_due(model.params.reset_interval);
+        document.append(byte);
     }
-    return place;
+    return document;
 }
 
 FASTCOMPRESS_INLINED void next_byte_loop(const ByteModel& model, const Cursor& cursor,
@@ -124,15 +131,16 @@ FASTCOMPRESS_AVX2 void next_byte_avx2(const ByteModel& model, const Cursor& curs
 }
 #endif
 
-void next_byte(const ByteModel& model, const Place& place, unsigned precision, std::span<uint32_t, 256> frequencies) {
-    const bool is_full = model.params.window > 0 && place.in_window == model.params.window;
-    const Cursor cursor = is_full ? Cursor() : place.cursor;
+void next_byte(const ByteModel& model, const DocumentState& document, unsigned precision,
+               std::span<uint32_t, 256> frequencies) {
+    DocumentState next = document;
+    next.reset_if_due(model.params.reset_interval);
     std::array<uint32_t, 512> totals;  // of all bytes that begin with these bits, by their `partial`
     totals[1] = uint32_t{1} << precision;
 #if defined(FASTCOMPRESS_AVX2)
-    has_avx2() ? next_byte_avx2(model, cursor, totals) : next_byte_loop(model, cursor, totals);
+    has_avx2() ? next_byte_avx2(model, next.cursor, totals) : next_byte_loop(model, next.cursor, totals);
 #else
-    next_byte_loop(model, cursor, totals);
+    next_byte_loop(model, next.cursor, totals);
 #endif
     std::copy(totals.begin() + 256, totals.end(), frequencies.begin());
 }

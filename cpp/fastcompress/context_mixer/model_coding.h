@@ -18,17 +18,19 @@ inline constexpr uint32_t kMaxLog2MatchEntries = 24;
 inline constexpr size_t kBytesBetweenChecks = 4096;
 
 class ByteModel;
-struct Place;
+struct DocumentState;
 
 // Encodes or decodes bytes; the model learns if it is not frozen.
-void encode_bytes(ByteModel& model, Place& place, Bytes data, arithmetic::RangeEncoder& encoder);
-Status decode_bytes(ByteModel& model, Place& place, arithmetic::RangeDecoder& decoder, std::span<uint8_t> out);
-// Learns from bytes at the model's own place. Requires a model that is not frozen.
+void encode_bytes(ByteModel& model, DocumentState& document, Bytes data, arithmetic::RangeEncoder& encoder);
+Status decode_bytes(ByteModel& model, DocumentState& document, arithmetic::RangeDecoder& decoder,
+                    std::span<uint8_t> out);
+// Learns from the next bytes of the model's own document. Requires a model that is not frozen.
 void learn_bytes(ByteModel& model, Bytes data);
 
-// Returns the place after these bytes of a document. O(n), windows included.
-Place place_after(const ByteModel& model, Bytes context);
+// Returns the state of a document after these bytes. O(n).
+DocumentState state_after(const ByteModel& model, Bytes context);
 // Implements ContextMixer::distribution().
-void next_byte(const ByteModel& model, const Place& place, unsigned precision, std::span<uint32_t, 256> frequencies);
+void next_byte(const ByteModel& model, const DocumentState& document, unsigned precision,
+               std::span<uint32_t, 256> frequencies);
 
 }  // namespace fastcompress::context_mixer

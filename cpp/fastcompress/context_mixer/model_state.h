@@ -9,10 +9,19 @@
 
 namespace fastcompress::context_mixer {
 
-// The position in a document: a frozen model keeps one per document, an adaptive model has one.
-struct Place {
+// The state of one document: a frozen model keeps one per document, an adaptive model has one.
+struct DocumentState {
     Cursor cursor;
-    uint32_t in_window = 0;  // bytes since the start or the last emptying of the context
+    uint32_t num_since_reset = 0;  // bytes since the context was last empty
+
+    // Empties the context if reset_interval bytes have come since it was last empty; 0: never. Called before each byte.
+    void reset_if_due(uint32_t reset_interval) {
+        if (reset_interval > 0 && num_since_reset == reset_interval) *this = DocumentState();
+    }
+    void append(uint8_t byte) {
+        cursor.append(byte);
+        ++num_since_reset;
+    }
 };
 
 class ByteModel {
@@ -27,7 +36,7 @@ class ByteModel {
     HugeArray<Learned> learned_memory;
     std::optional<MatchModel> match;
     RecordModel records;  // used only if `match` exists
-    Place place;
+    DocumentState document;
 
     Record record() const {
         const uint32_t length = match ? records.length() : 0;
@@ -62,8 +71,9 @@ FASTCOMPRESS_INLINED void prefetch_both(const HistoryTable& histories, const uin
 // Codes one nibble: `partial` before it is 1, or 16 to 31. code(p1) codes a bit that is one with probability p1, and
 // returns it.
 template <bool kLearns, class Code>
-FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, const uint64_t (&keys)[kNumContexts],
-                                          const SlotHashes& hashes, uint32_t partial, const Code& code) {
+FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const DocumentState& document,
+                                          const uint64_t (&keys)[kNumContexts], const SlotHashes& hashes,
+                                          uint32_t partial, const Code& code) {
     uint8_t* writable[kNumContexts];
     SlotPointers slots;
     for (int i = 0; i < kNumContexts; ++i) {
@@ -82,7 +92,7 @@ FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, 
         if (partial >= 8 && partial < 16) prefetch_both(model.histories, keys, partial);
         Prediction prediction;
         const MatchInput match = match_input(length, expected, partial);
-        const bool bit = code(predict(learned, slots, place.cursor.last, partial, node, match, prediction));
+        const bool bit = code(predict(learned, slots, document.cursor.last, partial, node, match, prediction));
         if constexpr (kLearns) {
             learn(learned, prediction, rate, bit);
             for (int k = 0; k < kNumContexts; ++k) {
@@ -98,27 +108,26 @@ FASTCOMPRESS_INLINED uint32_t code_nibble(ByteModel& model, const Place& place, 
 // Codes bytes. code(position, shift, p1) codes bit `shift` (7 to 0) of byte `position` and returns it;
 // end_byte(position, byte) returns false to stop.
 template <bool kLearns, class Code, class EndByte>
-FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, Place& place, size_t num_bytes, const Code& code,
+FASTCOMPRESS_INLINED void code_bytes(ByteModel& model, DocumentState& document, size_t num_bytes, const Code& code,
                                      const EndByte& end_byte) {
     uint64_t keys[kNumContexts];
     SlotHashes hashes;
     for (size_t position = 0; position < num_bytes; ++position) {
-        if (model.params.window > 0 && place.in_window == model.params.window) place = Place();
-        place.cursor.context_keys(kLearns ? model.record() : Record(), keys);
+        document.reset_if_due(model.params.reset_interval);
+        document.cursor.context_keys(kLearns ? model.record() : Record(), keys);
         hash_slots(model.histories, keys, 1, hashes);
         if (kLearns && model.match) model.match->find();
         int shift = 8;
         const auto code_bit = [&](uint32_t p1) { return code(position, --shift, p1); };
-        uint32_t partial = code_nibble<kLearns>(model, place, keys, hashes, 1, code_bit);
+        uint32_t partial = code_nibble<kLearns>(model, document, keys, hashes, 1, code_bit);
         hash_slots(model.histories, keys, partial, hashes);
-        partial = code_nibble<kLearns>(model, place, keys, hashes, partial, code_bit);
+        partial = code_nibble<kLearns>(model, document, keys, hashes, partial, code_bit);
         const auto byte = static_cast<uint8_t>(partial);
-        place.cursor.append(byte);
-        ++place.in_window;
+        document.append(byte);
         if constexpr (kLearns) ++model.learned().num_bytes;
         if (kLearns && model.match) {
-            model.match->append(byte, place.cursor.last, place.cursor.num_known);
-            model.records.append(place.cursor.last, place.cursor.num_known, model.match->position());
+            model.match->append(byte, document.cursor.last, document.cursor.num_known);
+            model.records.append(document.cursor.last, document.cursor.num_known, model.match->position());
         }
         if (!end_byte(position, byte)) return;
     }

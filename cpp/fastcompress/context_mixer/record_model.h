@@ -2,8 +2,8 @@
 //
 // The distance to where the last three bytes (not all equal) were seen before is a vote for a record length. One
 // candidate is kept, with a score: a vote for it adds two, any other vote takes one, and a candidate without score is
-// replaced (a leaky form of R. Boyer and J S. Moore's majority vote). In text no distance has a third of the votes; in
-// a table of numbers or in a bitmap one distance has.
+// replaced (a leaky form of the majority vote of R. Boyer and J S. Moore). In text, no distance gets a third of the
+// votes; in a table of numbers or in a bitmap, one does.
 #pragma once
 
 #include <algorithm>

@@ -8,13 +8,13 @@
 namespace fastcompress::equal_info {
 namespace {
 
-// Not text (0x89), names the format, and breaks if a transfer rewrites line ends.
+// Not text (0x89); names the format; and damaged by a transfer that rewrites line ends.
 constexpr uint32_t kVersion = 1;
 constexpr size_t kDigestBytes = 32;
 
 Status check_shape(unsigned bits, std::string_view pattern, size_t num_strings) {
     if (bits < Codebook::kMinBits || bits > Codebook::kMaxBits) {
-        return invalid_argument("a codebook has 9 to 16 bits, not " + std::to_string(bits));
+        return invalid_argument("bits is " + std::to_string(bits) + "; it must be 9 to 16");
     }
     if (pattern.size() > Codebook::kMaxPatternBytes) {
         return invalid_argument("the name of a pattern has at most 255 bytes");
@@ -130,7 +130,7 @@ void Codebook::write_strings() {
 }
 
 bool Codebook::extends(uint32_t id, uint8_t byte) const {
-    const Bytes bytes = forbidden_first(id);
+    const Bytes bytes = illegal_next_bytes(id);
     return std::binary_search(bytes.begin(), bytes.end(), byte);
 }
 
@@ -173,7 +173,7 @@ bool Codebook::decode(std::span<const Id> ids, std::span<uint8_t> out) const {
             if (length > kMaxShort) {
                 std::memcpy(next, blob_.data() + begins_[id], length);
             } else {
-                std::memcpy(next, entry.bytes.data(), kWide);  // what is too much, the next ids overwrite
+                std::memcpy(next, entry.bytes.data(), kWide);  // the next ids overwrite the excess bytes
             }
             next += length;
         }

@@ -68,7 +68,7 @@ class Codebook {
     Bytes string(uint32_t id) const { return {blob_.data() + begins_[id], nodes_[id].length}; }
     // Returns the bytes that extend a string to another one, ascending. Without a pattern these are exactly the bytes
     // that no token after this one may begin with (FORMAT.md, "Legality").
-    Bytes forbidden_first(uint32_t id) const {
+    Bytes illegal_next_bytes(uint32_t id) const {
         return {child_bytes_.data() + child_begins_[id], child_begins_[id + 1] - child_begins_[id]};
     }
     bool extends(uint32_t id, uint8_t byte) const;

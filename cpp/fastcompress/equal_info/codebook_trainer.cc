@@ -205,11 +205,11 @@ void fill(Strings& strings, size_t size, bool within_words) {
 Result<std::vector<Codebook::Node>> train_codebook(std::span<const Document> documents, const TrainerSettings& settings,
                                                    const std::vector<Codebook::Node>& start) {
     if (settings.bits < Codebook::kMinBits || settings.bits > Codebook::kMaxBits) {
-        return invalid_argument("a codebook has 9 to 16 bits, not " + std::to_string(settings.bits));
+        return invalid_argument("bits is " + std::to_string(settings.bits) + "; it must be 9 to 16");
     }
     const size_t size = Codebook::num_strings(settings.bits);
     if (!start.empty() && start.size() != size) {
-        return invalid_argument("a codebook to start from has as many bits as the one to be trained");
+        return invalid_argument("the codebook to start from must have as many bits as the one to train");
     }
     TrainingCorpus corpus(documents, settings.num_threads);
     Strings strings = start.empty() ? Strings() : Strings(start);
@@ -224,15 +224,15 @@ Result<std::vector<Codebook::Node>> train_codebook(std::span<const Document> doc
 
     Strings best = strings;
     uint64_t fewest = UINT64_MAX;
-    for (uint32_t round = 0; round <= settings.rounds; ++round) {
-        const uint32_t saving = kFirstSaving + (kLastSaving - kFirstSaving) * round / std::max(1u, settings.rounds);
+    for (uint32_t round = 0; round <= settings.num_rounds; ++round) {
+        const uint32_t saving = kFirstSaving + (kLastSaving - kFirstSaving) * round / std::max(1u, settings.num_rounds);
         const auto tally = corpus.parse(strings.parents, strings.bytes, TrainingCorpus::kMaxSampleBytes, saving);
         if (tally->num_tokens < fewest) {
             fewest = tally->num_tokens;
             best = strings;
         }
-        if (round == settings.rounds) break;
-        const size_t most = size / 4 * (settings.rounds - round) / settings.rounds;
+        if (round == settings.num_rounds) break;
+        const size_t most = size / 4 * (settings.num_rounds - round) / settings.num_rounds;
         strings = exchange(strings, *tally, most, settings.within_words);
     }
     return best.in_preorder();

@@ -1,9 +1,9 @@
-// Trains a codebook on a corpus, by what strings are worth to the corpus' own greedy parse.
+// Trains a codebook on a corpus, by the value of strings for the greedy parse of that corpus.
 //
 // Each round parses the corpus with the current strings, and values every string that could be added or dropped:
 //
 // - A token that ends at x, before byte c, would end at x + 1 if its string extended by c existed. Then the token is
-// one
+//   one
 //   byte longer, but the next one begins one byte later, which may be a better or a worse place: the middle of a word,
 //   say. With T[x] the number of tokens from x to the end, that saves T[x] - T[x + 1] tokens.
 // - Without its last byte the token would end at x - 1, which costs T[x - 1] - T[x].
@@ -14,7 +14,7 @@
 // With g = 1 that is the number of tokens saved, to first order, but it is short-sighted: the first bytes of a long
 // extension save nothing until it reaches as far as the next token did. With g = 0 every byte counts alike, which is
 // how a trie is grown if all places are equally good to begin at (Tunstall). So g is 1/5 at first and 4/5 in the last
-// round. With 20 MB, 16 bits and 12 rounds, a held-out text had 4.83 bytes a token with g = 1, 5.08 with 0, 5.23 with
+// round. With 20 MB, 16 bits and 12 rounds, a held-out text had 4.83 bytes per token with g = 1, 5.08 with 0, 5.23 with
 // 3/10, 5.245 with 2/5, 5.23 with 1/2, 5.18 with 3/5; with g from 3/10 to 1/2 5.260, from 1/5 to 3/5 5.268, from 1/10
 // to 4/5 5.277; with 24 rounds, from 1/5 to 3/5 5.282, from 1/5 to 4/5 5.283.
 //
@@ -33,7 +33,7 @@ namespace fastcompress::equal_info {
 
 struct TrainerSettings {
     unsigned bits = 16;
-    uint32_t rounds = 24;  // rounds of exchanges, after the set has reached its size
+    uint32_t num_rounds = 24;  // rounds of exchanges, after the set has reached its size
     size_t num_threads = 1;
     bool within_words = false;  // strings are words, numbers, white space or symbols (FORMAT.md, "Words")
 };

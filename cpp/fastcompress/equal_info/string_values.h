@@ -14,7 +14,7 @@ namespace fastcompress::equal_info {
 
 struct Document {
     Bytes text;
-    std::span<const uint64_t> ends;  // of pieces that no string may cross, the last one the text's size; or empty
+    std::span<const uint64_t> ends;  // ends of pieces that no string may cross, up to the size of the text; or empty
 };
 
 // The value of one byte more has kShares parts: `saving` of them for the tokens that it saves, the others for the byte.
@@ -53,7 +53,7 @@ class TrainingCorpus {
     // A part of a document, parsed alone, which costs less than one token per block.
     struct Block {
         Bytes text;
-        std::vector<uint64_t> ends;  // those within the block, the last one its size; or empty
+        std::vector<uint64_t> ends;  // ends of pieces in the block, up to its size; or empty
     };
     class LongestStrings;
     class BlockParser;

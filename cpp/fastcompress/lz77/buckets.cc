@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kBitsOfExtra = BucketAlphabet::kBitsOfExtra;
 
-// A number n >= 1 is in bucket floor(log2 n), which leaves as many bits to say.
+// Returns the bucket of a number n >= 1, floor(log2 n), which is also its number of extra bits.
 uint32_t bucket_of(uint64_t number) {
     return static_cast<uint32_t>(std::bit_width(number)) - 1;
 }
@@ -19,6 +19,43 @@ uint32_t bucket_of(uint64_t number) {
 uint32_t num_extra(uint32_t bucket) {
     return (bucket + kBitsOfExtra - 1) / kBitsOfExtra;
 }
+
+// Reads ids from any source. Each is loaded once, because another thread may change it.
+class IdReader {
+  public:
+    IdReader(std::span<const uint32_t> ids, uint32_t first_extra) : ids_(ids), first_extra_(first_extra) {}
+
+    // Moves on to the next id. Returns false at the end.
+    bool next() {
+        if (num_read_ == ids_.size()) return false;
+        id_ = read_once(ids_[num_read_++]);
+        return true;
+    }
+    uint32_t id() const { return id_; }
+    size_t position() const { return num_read_ - 1; }
+    Status bad(const std::string& what) const {
+        return malformed("id " + std::to_string(id_) + " at position " + std::to_string(position()) + " " + what);
+    }
+    // Reads the extra bits of a bucket. Returns the number, which is at least 1, or 0 if the ids end first.
+    Result<uint64_t> read_number(uint32_t bucket) {
+        uint64_t number = 1;
+        for (uint32_t left = bucket; left > 0;) {
+            if (!next()) return uint64_t{0};
+            const uint32_t bits = left % kBitsOfExtra == 0 ? kBitsOfExtra : left % kBitsOfExtra;
+            const uint32_t extra = id_ - first_extra_;
+            if (id_ < first_extra_ || extra >= 1u << bits) return bad("stands where extra bits belong");
+            number = number << bits | extra;
+            left -= bits;
+        }
+        return number;
+    }
+
+  private:
+    std::span<const uint32_t> ids_;
+    uint32_t first_extra_;
+    size_t num_read_ = 0;
+    uint32_t id_ = 0;
+};
 
 }  // namespace
 
@@ -62,7 +99,7 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
                           static_cast<uint32_t>(below >> k * kBitsOfExtra & ((1u << kBitsOfExtra) - 1)));
         }
     };
-    RepeatOffsets recent;
+    RepeatOffsets repeat_offsets;
     for (size_t i = 0; i < tokens.size(); ++i) {
         const Token token = tokens[i];
         if (token.kind == TokenKind::kLiteral) {
@@ -70,13 +107,13 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
             continue;
         }
         put(first_length(), uint64_t{token.length} - params_.min_length + 1);
-        const uint32_t place = recent.find(token.value);
-        if (place < kNumRecent) {
-            ids.push_back(first_recent() + place);
+        const uint32_t index = repeat_offsets.find(token.value);
+        if (index < kNumRepeatOffsets) {
+            ids.push_back(first_repeat_offset() + index);
         } else {
             put(first_distance(), token.value);
         }
-        recent.use(place, token.value);
+        repeat_offsets.use(index, token.value);
     }
     return ids;
 }
@@ -84,53 +121,33 @@ std::vector<uint32_t> BucketAlphabet::encode(const TokenColumns& tokens) const {
 Result<BucketAlphabet::Decoded> BucketAlphabet::decode(std::span<const uint32_t> ids) const {
     Decoded decoded;
     decoded.byte_lengths.assign(ids.size(), 0);
-    RepeatOffsets recent;
-    size_t i = 0;
-    uint32_t id = 0;  // ids[i], loaded once: another thread may change it
-    const auto bad = [&](const std::string& what) {
-        return malformed("id " + std::to_string(id) + " at position " + std::to_string(i) + " " + what);
-    };
-    // A number of a bucket, 0 if the ids end before it is known.
-    const auto read = [&](uint32_t bucket, Status& problem) -> uint64_t {
-        uint64_t number = 1;
-        for (uint32_t left = bucket; left > 0;) {
-            if (++i == ids.size()) return 0;
-            const uint32_t bits = left % kBitsOfExtra == 0 ? kBitsOfExtra : left % kBitsOfExtra;
-            id = read_once(ids[i]);
-            const uint32_t extra = id - first_extra();
-            if (id < first_extra() || extra >= 1u << bits) {
-                problem = bad("stands where extra bits belong");
-                return 0;
-            }
-            number = number << bits | extra;
-            left -= bits;
-        }
-        return number;
-    };
-    for (; i < ids.size(); ++i) {
-        Status problem;
-        id = read_once(ids[i]);
-        if (id < kNumBytes) {
-            decoded.tokens.push(Token::literal(static_cast<uint8_t>(id)));
-            decoded.byte_lengths[i] = 1;
+    RepeatOffsets repeat_offsets;
+    IdReader reader(ids, first_extra());
+    while (reader.next()) {
+        if (reader.id() < kNumBytes) {
+            decoded.tokens.push(Token::literal(static_cast<uint8_t>(reader.id())));
+            decoded.byte_lengths[reader.position()] = 1;
             continue;
         }
-        if (id >= first_recent()) return bad("stands where a byte or a length belongs");
-        const uint64_t length = read(id - first_length(), problem) + params_.min_length - 1;
-        if (!problem.ok()) return problem;
-        if (i == ids.size()) break;
-        if (length > params_.max_length) return bad("ends a length above max_length");
-        if (++i == ids.size()) break;
-        id = read_once(ids[i]);
-        if (id < first_recent() || id >= first_extra()) return bad("stands where a distance belongs");
-        const bool is_recent = id < first_distance();
-        const uint64_t distance = is_recent ? recent[id - first_recent()] : read(id - first_distance(), problem);
-        if (!problem.ok()) return problem;
-        if (i == ids.size()) break;
-        if (distance > params_.window) return bad("ends a distance above the window");
-        decoded.tokens.push(Token::match(static_cast<uint32_t>(distance), static_cast<uint32_t>(length)));
-        decoded.byte_lengths[i] = static_cast<int64_t>(length);
-        recent.use(recent.find(static_cast<uint32_t>(distance)), static_cast<uint32_t>(distance));
+        if (reader.id() >= first_repeat_offset()) return reader.bad("stands where a byte or a length belongs");
+        const Result<uint64_t> number = reader.read_number(reader.id() - first_length());
+        if (!number.ok()) return number.status();
+        if (*number == 0) break;
+        const uint64_t length = *number + params_.min_length - 1;
+        if (length > params_.max_length) return reader.bad("ends a length above max_length");
+        if (!reader.next()) break;
+        const uint32_t id = reader.id();
+        if (id < first_repeat_offset() || id >= first_extra()) return reader.bad("stands where a distance belongs");
+        const bool is_repeat = id < first_distance();
+        const Result<uint64_t> distance = is_repeat ? uint64_t{repeat_offsets[id - first_repeat_offset()]}
+                                                    : reader.read_number(id - first_distance());
+        if (!distance.ok()) return distance.status();
+        if (*distance == 0) break;
+        if (*distance > params_.window) return reader.bad("ends a distance above the window");
+        const auto offset = static_cast<uint32_t>(*distance);
+        decoded.tokens.push(Token::match(offset, static_cast<uint32_t>(length)));
+        decoded.byte_lengths[reader.position()] = static_cast<int64_t>(length);
+        repeat_offsets.use(repeat_offsets.find(offset), offset);
     }
     return decoded;
 }

@@ -1,4 +1,4 @@
-// A parse as one stream of ids from a small vocabulary, as deflate and LZMA write theirs. FORMAT.md, "Buckets".
+// A parse as one stream of ids from a small alphabet, as in deflate and LZMA (FORMAT.md, "Buckets").
 #pragma once
 
 #include <array>
@@ -10,35 +10,35 @@
 
 namespace fastcompress::lz77 {
 
-// The ids: bytes, buckets of lengths, repeat offsets, buckets of distances, extra bits.
+// The ids, in this order: bytes, buckets of lengths, repeat offsets, buckets of distances, extra bits.
 class BucketAlphabet {
   public:
     static constexpr uint32_t kNumBytes = 256;
-    static constexpr uint32_t kNumRecent = kNumRepeatOffsets;
     static constexpr int kBitsOfExtra = 4;
 
-    // Valid params.
+    // Requires params that pass check().
     explicit BucketAlphabet(const Params& params);
 
     uint32_t first_length() const { return kNumBytes; }
-    uint32_t first_recent() const { return first_length() + num_lengths_; }
-    uint32_t first_distance() const { return first_recent() + kNumRecent; }
+    uint32_t first_repeat_offset() const { return first_length() + num_lengths_; }
+    uint32_t first_distance() const { return first_repeat_offset() + kNumRepeatOffsets; }
     uint32_t first_extra() const { return first_distance() + num_distances_; }
     uint32_t num_ids() const { return first_extra() + (1u << kBitsOfExtra); }
-    // The most ids that one token becomes.
+    // The largest number of ids that one token can take.
     uint32_t most_ids() const;
 
-    // Checks tokens from anywhere: kMalformed for the first that no parse with the params has. O(n).
+    // Checks tokens from any source. kMalformed for the first that no parse with these params can contain. O(n).
     Status check(const TokenColumns& tokens) const;
 
-    // Encodes tokens that check() has passed. O(n).
+    // Encodes tokens that check() has accepted. O(n).
     std::vector<uint32_t> encode(const TokenColumns& tokens) const;
 
-    // The tokens that ids, from anywhere, stand for, and how many bytes become known with each id: all of a token's
-    // with its last. An incomplete token at the end is left out. Or what is wrong with the first bad id. O(n).
+    // Decodes ids from any source. Also returns the number of bytes that become known with each id: all bytes of a
+    // token with its last id. Ignores an incomplete token at the end. kMalformed for the first id that cannot stand
+    // there. O(n).
     struct Decoded {
         TokenColumns tokens;
-        std::vector<int64_t> byte_lengths;  // of each id
+        std::vector<int64_t> byte_lengths;  // for each id, the number of bytes that become known with it
     };
     Result<Decoded> decode(std::span<const uint32_t> ids) const;
 

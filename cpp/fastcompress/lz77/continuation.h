@@ -1,11 +1,11 @@
-// A text that a token would make of a history: for legality.cc and legal_distances.cc.
+// The text that a history and one more token make, for legality.cc and legal_distances.cc.
 #pragma once
 
 #include "fastcompress/lz77/incremental_parser.h"
 
 namespace fastcompress::lz77 {
 
-// The history and after it a byte, or what a match of some distance copies, without end.
+// The bytes of a history followed by one byte, or by the bytes that a match of a given distance copies, without end.
 class IncrementalParser::Continuation {
   public:
     Continuation(const History& history, uint8_t byte) : history_(history), byte_(byte) {}
@@ -19,19 +19,19 @@ class IncrementalParser::Continuation {
         return history_[size - distance_ + (offset < distance_ ? offset : offset % distance_)];
     }
     size_t size() const { return distance_ == 0 ? history_.size() + 1 : ~size_t{0}; }
-    // How far the text from a source on agrees with that from a position on, at most `most`.
+    // Returns the number of bytes in which the text at `source` and at `position` agree, at most `most`.
     size_t agreement(size_t source, size_t position, size_t most) const {
         size_t length = 0;
         while (length < most && (*this)[source + length] == (*this)[position + length]) ++length;
         return length;
     }
     // Calls visit(source) for the occurrences at a position within the window, nearest first, until it returns false.
-    // The position is at most the end of the history.
+    // Requires a position of at most history.size().
     template <class Visit>
     void for_each_occurrence(size_t position, const Params& params, const Visit& visit) const {
         const uint32_t min_length = params.min_length;
         const size_t lowest = position > params.window ? position - params.window : 0;
-        // Those that reach past the end of the history no chain knows.
+        // Occurrences that reach past the end of the history are not in any chain.
         const size_t size = history_.size();
         const size_t in_chains = size < min_length ? 0 : size - min_length + 1;
         for (size_t source = position; source-- > std::max(in_chains, lowest);) {
@@ -57,7 +57,7 @@ class IncrementalParser::Continuation {
   private:
     const History& history_;
     uint8_t byte_ = 0;
-    uint32_t distance_ = 0;  // 0: one byte
+    uint32_t distance_ = 0;  // 0 if one byte follows the history
 };
 
 }  // namespace fastcompress::lz77

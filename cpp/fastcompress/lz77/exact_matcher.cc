@@ -65,7 +65,8 @@ MinTree::MinTree(const std::vector<int32_t>& values)
     for (size_t k = num_leaves_ - 1; k > 0; --k) nodes_[k] = std::min(nodes_[2 * k], nodes_[2 * k + 1]);
 }
 
-// From the leaf before `end` leftwards by the largest subtrees that fit, until one holds what is too small: down to it.
+// Goes left from the leaf before `end` by the largest subtrees that fit, until one contains a value that is too small;
+// then descends to that value.
 size_t MinTree::first_of_run(size_t end, int32_t least) const {
     if (end == 0) return 0;
     size_t k = end + num_leaves_;
@@ -82,7 +83,7 @@ size_t MinTree::first_of_run(size_t end, int32_t least) const {
     return 0;
 }
 
-// The same to the right.
+// Goes right in the same way.
 size_t MinTree::end_of_run(size_t begin, int32_t least) const {
     if (begin >= size_) return size_;
     size_t k = begin + num_leaves_;
@@ -139,7 +140,7 @@ ExactMatcher::ExactMatcher(Bytes text, const Params& params, size_t begin, size_
       active_(text_.size()),
       latest_(text_.size()) {}
 
-// Takes in what is before an offset, and leaves out what the window does not reach any more.
+// Adds the positions before an offset, and removes those that have left the window.
 void ExactMatcher::advance_to(size_t offset) {
     for (; next_ < offset; ++next_) {
         const auto rank = static_cast<size_t>(ranks_[next_]);
@@ -162,7 +163,7 @@ Match ExactMatcher::find(size_t position) {
     }
     if (length < params_.min_length) return {};
     const auto least = static_cast<int32_t>(length);
-    // lcp[r] is about ranks r - 1 and r.
+    // lcp[r] is for ranks r - 1 and r.
     const size_t first = lcp_.first_of_run(rank + 1, least);
     const size_t last = lcp_.end_of_run(rank + 1, least);
     const int32_t nearest = latest_.greatest(first > 0 ? first - 1 : 0, last);

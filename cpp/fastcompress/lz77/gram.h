@@ -1,4 +1,4 @@
-// The first min_length bytes at a position: what two positions must share for one to be an occurrence of the other.
+// The first min_length bytes at a position, which two positions must share for one to be an occurrence of the other.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@ class Gram {
   public:
     explicit Gram(uint32_t size) : size_(size), mask_(size < 8 ? (uint64_t{1} << 8 * size) - 1 : ~uint64_t{0}) {}
 
-    // A hash of `bits` upper bits, different in every process: nobody can prepare a text in which they collide. size()
-    // bytes are read, and nothing depends on others.
+    // Returns a hash of `bits` bits. It differs from process to process, so texts whose hashes collide cannot be
+    // prepared. Reads size() bytes, and depends on these only.
     size_t hash(const uint8_t* p, int bits) const {
         uint64_t hash = first_word(p);
         for (uint32_t i = 8; i < size_; i += 8) hash = fold_multiply(hash ^ seed_, word(p + i, size_ - i));
         return hash * (seed_ | 1) >> (64 - bits);
     }
-    // The same, for a size of at most 8, of a word that is read whole at the position.
+    // The same for a word of 8 bytes loaded from the position. Requires size() <= 8.
     size_t hash_of_word(uint64_t word, int bits) const { return (word & mask_) * (seed_ | 1) >> (64 - bits); }
-    // The same of two such words, for a size of at most 8.
+    // Whether the grams in two such words are equal. Requires size() <= 8.
     bool equal_words(uint64_t a, uint64_t b) const { return ((a ^ b) & mask_) == 0; }
     bool equal(const uint8_t* a, const uint8_t* b) const {
         return first_word(a) == first_word(b) && (size_ <= 8 || std::memcmp(a + 8, b + 8, size_ - 8) == 0);
@@ -35,7 +35,7 @@ class Gram {
         return word;
     }
     uint64_t first_word(const uint8_t* p) const {
-        switch (size_) {  // constant sizes are one instruction, or two
+        switch (size_) {  // loads of constant size take one or two instructions
             case 1: return *p;
             case 2: return word(p, 2);
             case 3: return word(p, 2) | uint64_t{p[2]} << 16;

@@ -1,4 +1,4 @@
-// The bytes seen so far, and for each position the nearest one before it with the same first min_length bytes.
+// The bytes of a text so far, and for each position the nearest earlier one with the same hash of its min_length bytes.
 //
 // Hash chains as in deflate, except that a link is never overwritten, so bytes can be removed, last first, by undoing
 // what they did:
@@ -7,9 +7,9 @@
 //   text        a b c a b         Appending "a" and "b" gives position 5 ("ba") and then, when "b" has come, position 6
 //                                 nothing yet. Removing them sets the heads back to what the links say.
 //
-// A copy shares everything with the original, and both go on from there: the common part, the trunk, becomes read only,
-// and what each adds lies in arrays that can be copied in turn (persistent_array.h). When a copy has added more than
-// the trunk holds, it makes a trunk of its own. A history that is never copied pays for none of this.
+// A copy shares all data with the original, and both can grow: the common part, the trunk, becomes read-only, and the
+// bytes that each adds are stored in arrays that can be copied in turn (persistent_array.h). When a copy has added more
+// bytes than the trunk holds, it makes a trunk of its own. A history that is never copied pays nothing for this.
 //
 // Invariants: a trunk may hold more bytes than belong to a history that shares it or was truncated; those are removed
 // when a history that alone owns it appends (clean_trunk). If an allocation fails, a history is as it was before the

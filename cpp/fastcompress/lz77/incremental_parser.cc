@@ -16,8 +16,8 @@ void IncrementalParser::append(Bytes bytes) {
     advance_or_truncate(num_bytes);
 }
 
-// Decides what can be decided. If an allocation fails, everything is as it was at `num_bytes` bytes: removing what was
-// appended since then needs no memory.
+// Decides all tokens that can be decided. If an allocation fails, restores the state at `num_bytes` bytes; removing the
+// bytes appended since then needs no memory.
 void IncrementalParser::advance_or_truncate(size_t num_bytes) {
     const Phrase first = first_;
     const Phrase second = second_;
@@ -42,7 +42,7 @@ void IncrementalParser::truncate(size_t num_bytes) {
     }
     first_.start(begin);
     second_.start(begin + 1);
-    // The tokens that are left are all that the bytes left decide, so this allocates nothing.
+    // The remaining bytes decide no more tokens than those that are left, so this allocates nothing.
     [[maybe_unused]] const size_t num_stable = stable_.size();
     advance();
     assert(stable_.size() == num_stable);
@@ -55,8 +55,8 @@ TokenColumns IncrementalParser::tokens() const {
     return tokens;
 }
 
-// The phrases under way are what they are if no byte comes, by the rules; after them there is a byte at most, or there
-// are fewer bytes than a match needs.
+// If the text ends here, the current phrase is final, by the rules of FORMAT.md. What follows it is at most one byte,
+// or too short for a match.
 std::vector<Token> IncrementalParser::unstable_tokens() const {
     std::vector<Token> tokens;
     size_t i = first_.begin;
@@ -75,7 +75,7 @@ std::vector<Token> IncrementalParser::unstable_tokens() const {
     return tokens;
 }
 
-// Decides what can be decided.
+// Decides all tokens that can be decided.
 void IncrementalParser::advance() {
     for (;;) {
         extend(first_);
@@ -85,7 +85,7 @@ void IncrementalParser::advance() {
             if (second_.begin != first_.begin + 1) second_.start(first_.begin + 1);
             extend(second_);
             if (second_.length > first_.length) {
-                // Known as soon as it is longer by one.
+                // This is known as soon as the second match is longer by one.
                 decide(literal_at(first_.begin), std::max(num_bytes, second_.begin + first_.length + 1));
                 std::swap(first_, second_);
                 second_.start(first_.begin + 1);
@@ -109,13 +109,13 @@ void IncrementalParser::decide(const Token& token, uint32_t num_bytes) {
     stable_.push_back({token, num_bytes});
 }
 
-// How long the text had to be for a phrase to be settled.
+// Returns the length of the text at which a phrase was settled.
 uint32_t IncrementalParser::settled_at(const Phrase& phrase) const {
     if (phrase.length == 0) return phrase.begin + params_.min_length;
     return phrase.begin + phrase.length + (phrase.length < params_.max_length ? 1 : 0);
 }
 
-// Follows a phrase up to the end of the text.
+// Extends a phrase up to the end of the text.
 void IncrementalParser::extend(Phrase& phrase) const {
     using enum Phrase::State;
     if (phrase.state == kPending) {
@@ -128,7 +128,7 @@ void IncrementalParser::extend(Phrase& phrase) const {
         const size_t end = phrase.begin + size_t{phrase.length};
         if (phrase.state == kSettled || end == history_.size()) return;
         const uint8_t* const bytes = history_.flat();
-        if (bytes != nullptr && end + 1 < history_.size()) {  // more than a byte at once
+        if (bytes != nullptr && end + 1 < history_.size()) {  // compares more than one byte at a time
             const size_t most = std::min<size_t>(history_.size() - end, params_.max_length - phrase.length);
             const size_t more = common_prefix(bytes + phrase.source + phrase.length, bytes + end, most);
             phrase.length += static_cast<uint32_t>(more);
@@ -141,7 +141,7 @@ void IncrementalParser::extend(Phrase& phrase) const {
     }
 }
 
-// Makes the nearest candidate before `from` that agrees for `length` bytes the source; false if there is none.
+// Makes the nearest candidate before `from` that agrees for `length` bytes the source. Returns false if there is none.
 bool IncrementalParser::find_source(Phrase& phrase, uint32_t from, size_t length) const {
     const size_t lowest = phrase.begin > params_.window ? phrase.begin - params_.window : 0;
     const uint32_t source = history_.find_before(from, phrase.begin, length, lowest, &phrase.num_left);

@@ -1,17 +1,19 @@
 // The parse of a text that grows, shrinks and branches.
 //
-// After any sequence of operations tokens() is parse() of the bytes there are (parse.h), which for a byte more costs no
-// second look at what came before. The phrase under way keeps the nearest candidate that agrees so far. If that does
-// not go on as the text does, those further back are asked in turn: each candidate is looked at once, and whichever
-// comes last is the nearest of the longest. A token that is decided is never looked at again, unless bytes are taken
-// back that it took to decide.
+// After any sequence of operations, tokens() equals parse() (parse.h) of the present bytes, and appending a byte does
+// not parse the bytes before it again. The current phrase keeps the nearest candidate that agrees with the text so far.
+// When the next byte of the text differs, the candidates further back are tried in turn. So each candidate is examined
+// once, and the last one that agrees is the nearest of the longest.
+//   text so far   a b c d - a b x _ a b      min_length 2: the phrase at 9 copies from 5, the nearest "ab"
+//   append "c"    a b c d - a b x _ a b c    "abx" at 5 no longer agrees, so the phrase now copies from 0
+// A decided token is examined again only if truncate() removes bytes that were needed to decide it.
 //
-// append: O(depth) amortized a byte; with depth unlimited O(number of occurrences). truncate: O(what is taken back),
-// and then at most the one phrase is matched anew that the cut goes through: O(depth + its length). Copying: O(1),
-// whatever the history; then O(log n) memory for each byte that either of the two adds. All of it is exact and
-// deterministic. One object is used by one thread at a time; copies may be used by different threads.
+// Costs. append: O(depth) amortized per byte; O(number of occurrences) with unlimited depth. truncate: O(bytes
+// removed), plus O(depth + length) to match the phrase that the cut splits. Copying: O(1), and then O(log n) memory for
+// each byte that the copy or the original appends. Everything is exact and deterministic. One object may be used by one
+// thread at a time; copies may be used by different threads.
 //
-// Tried: keeping all candidates that agree, in an array, and filtering it by each byte (benchmarks/LOG.md).
+// Tried and dropped: an array of all candidates that agree, filtered by each byte (benchmarks/LOG.md).
 #pragma once
 
 #include <array>
@@ -29,7 +31,7 @@ namespace fastcompress::lz77 {
 
 class IncrementalParser {
   public:
-    // Valid params (check()).
+    // Requires params that pass check().
     explicit IncrementalParser(const Params& params) : params_(params), history_(params.min_length, params.window) {}
     IncrementalParser(const IncrementalParser&) = default;
     IncrementalParser& operator=(const IncrementalParser&) = default;
@@ -54,7 +56,7 @@ class IncrementalParser {
     void append(uint8_t byte) {
         assert(history_.size() < kMaxTextBytes);
         history_.push(byte);
-        // Nearly always nothing is decided by one byte.
+        // One byte rarely decides anything.
         if (first_.state == Phrase::State::kPending && first_.begin + size_t{params_.min_length} > history_.size())
             return;
         if (first_.state == Phrase::State::kOpen && first_.length + 1 < params_.max_length &&
@@ -64,45 +66,46 @@ class IncrementalParser {
         }
         advance_or_truncate(history_.size() - 1);
     }
-    // Does nothing if there are no more bytes than that.
+    // Removes all but the first num_bytes bytes. Does nothing if there are not more.
     void truncate(size_t num_bytes);
 
     const Params& params() const { return params_; }
     size_t num_bytes() const { return history_.size(); }
-    // How many tokens no byte that is appended can change (FORMAT.md, "stable").
+    // The number of leading tokens that no appended byte can change (FORMAT.md, "stable").
     size_t num_stable() const { return stable_.size(); }
-    // All tokens: stable ones, and what the rest of the bytes would be if there were no more.
+    // Returns all tokens: the stable ones, and the parse of the remaining bytes if the text ended here.
     TokenColumns tokens() const;
     std::vector<Token> unstable_tokens() const;
     Token stable_token(size_t i) const { return stable_[i].token; }
-    // Where the first token that is not stable begins.
+    // The position where the first token that is not stable begins.
     size_t stable_bytes() const { return first_.begin; }
 
-    // Greedy parses only: whether a token may come next (FORMAT.md, "legal"). O(depth (min_length + its length)), also
-    // of push_token, which appends the bytes of a legal token and returns true, or does nothing.
+    // For greedy parses only. is_legal() returns whether a token may come next (FORMAT.md, "legal"). push_token()
+    // appends the bytes of a legal token and returns true; otherwise it does nothing. Both: O(depth (min_length +
+    // length)).
     bool is_legal(const Token& token) const;
     bool push_token(const Token& token);
-    struct Lengths {  // [shortest, longest]; none if shortest > longest
+    struct Lengths {  // [shortest, longest]; empty if shortest > longest
         uint32_t shortest = 1;
         uint32_t longest = 0;
         bool is_empty() const { return shortest > longest; }
     };
-    // The lengths of legal matches of a distance. A longest one of kUnlimited is any length.
+    // Returns the lengths of legal matches of a distance. If the longest is kUnlimited, there is no limit.
     Lengths legal_lengths(uint32_t distance) const;
-    // The distances of legal matches, ascending. O(window depth min_length), and less for ordinary text.
+    // Returns the distances of legal matches, ascending. O(window depth min_length), less for ordinary text.
     std::vector<uint32_t> legal_distances() const;
-    // For each byte whether it may come next as a literal.
+    // Returns for each byte whether it may come next as a literal.
     std::array<bool, 256> legal_literals() const;
 
   private:
-    // The match at one place, as far as it is known.
+    // The match at one position, as far as it is known.
     struct Phrase {
         enum class State : uint8_t { kPending, kOpen, kSettled };
         uint32_t begin = 0;
-        uint32_t length = 0;  // of the match so far; settled at 0: there is none
+        uint32_t length = 0;  // length of the match so far; if settled, 0 means no match
         State state = State::kPending;
         uint32_t source = 0;    // the nearest candidate that agrees so far
-        uint32_t num_left = 0;  // candidates further back
+        uint32_t num_left = 0;  // number of candidates further back that may still be examined
         void start(size_t position) {
             begin = static_cast<uint32_t>(position);
             length = 0;
@@ -112,7 +115,7 @@ class IncrementalParser {
     };
     struct Decided {
         Token token;
-        uint32_t num_bytes;  // how long the text had to be for this and all tokens before to be known
+        uint32_t num_bytes;  // length of the text at which this token and all before it were decided
     };
 
     void advance();
@@ -133,8 +136,8 @@ class IncrementalParser {
     Params params_;
     History history_;
     ForkableVector<Decided> stable_;
-    Phrase first_;   // where the first token that is not decided begins
-    Phrase second_;  // of a lazy parse: one further on
+    Phrase first_;   // the phrase at the first token that is not decided
+    Phrase second_;  // in a lazy parse, the phrase one byte further on
 };
 
 }  // namespace fastcompress::lz77

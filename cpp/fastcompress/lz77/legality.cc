@@ -1,4 +1,4 @@
-// Which tokens may follow a history (FORMAT.md, "Legal tokens").
+// Decides which tokens may follow a history (FORMAT.md, "Legal tokens").
 #include <algorithm>
 
 #include "fastcompress/common/rollback.h"
@@ -6,7 +6,7 @@
 
 namespace fastcompress::lz77 {
 
-// The bytes that an open match would go on with: those after each candidate that agrees as far as the match goes.
+// Returns the bytes that would extend the open match: those that follow a candidate of the full length of the match.
 std::array<bool, 256> IncrementalParser::continuing_bytes() const {
     std::array<bool, 256> continuing = {};
     if (first_.state != Phrase::State::kOpen) return continuing;
@@ -18,8 +18,8 @@ std::array<bool, 256> IncrementalParser::continuing_bytes() const {
     return continuing;
 }
 
-// Whether all tokens so far stay what they are if the text goes on so: a match that is open ends, and literals that
-// were too near to the end to be a match's beginning are none.
+// Whether all tokens so far remain the same if the text continues like this: the open match ends, and no match begins
+// at a literal that was too close to the end to begin one.
 bool IncrementalParser::may_begin(const Continuation& text, const std::array<bool, 256>& continuing) const {
     const size_t end = history_.size();
     if (first_.state == Phrase::State::kOpen) return !continuing[text[end]];

@@ -8,9 +8,9 @@
 namespace fastcompress::lz77 {
 namespace {
 
-constexpr uint32_t kMostLength = 1u << 30;
+constexpr uint32_t kLargestLength = 1u << 30;
 
-// Where the text so far would go on as it did last time; kNone if its last bytes are new.
+// Returns the position after the last earlier occurrence of the context; kNone if the context is new.
 uint32_t predicted_source(const History& history) {
     const uint32_t order = history.gram().size();
     if (history.size() < order) return History::kNone;
@@ -28,9 +28,9 @@ Status check(const LzpParams& params) {
                                 std::to_string(kMaxMinLength));
     }
     if (params.min_length == 0) return invalid_argument("min_length is 0; it must be at least 1");
-    if (params.max_length < params.min_length || params.max_length > kMostLength) {
+    if (params.max_length < params.min_length || params.max_length > kLargestLength) {
         return invalid_argument("max_length is " + std::to_string(params.max_length) + "; it must be min_length, " +
-                                std::to_string(params.min_length) + ", to " + std::to_string(kMostLength));
+                                std::to_string(params.min_length) + ", to " + std::to_string(kLargestLength));
     }
     return {};
 }

@@ -1,11 +1,16 @@
-// For each position the positions before it, within the window, that share its first min_length bytes, nearest first.
+// For each position, the earlier positions within the window that share its first min_length bytes, nearest first.
 //
-// A hash chain gives the same, but each step of it waits for the one before. Here the positions of a block, as long as
-// the window, are sorted by a hash of those bytes (a counting sort), so that the occurrences in the block stand side by
-// side, and a search reads them as fast as the machine can: those before the position in its own block, then those in
-// the block before. For windows above 64 KiB and min_length above 8; window_parse.cc has the usual settings.
+// A hash chain gives the same, but each of its steps waits for the one before. Here the positions of a block, which is
+// as long as the window, are sorted by a hash of those bytes (a counting sort). So the occurrences in a block are
+// adjacent, and a search reads them at full speed: first those before the position in its own block, then those in the
+// block before.
 //
-// Tried and dropped: one list for a block and the window before it, sorted anew for every block (sorting took twice as
+//   block        a b a b a c      min_length 2, hashes of ab, ba, ac in this order:
+//   order        0 2 | 1 3 | 4    the occurrences before position 2 ("ab") are the elements before it in its bucket: 0
+//
+// For windows above 64 KiB and for min_length above 8; window_parse.cc serves the usual settings.
+//
+// Tried and dropped: one list for a block and the window before it, sorted again for every block (sorting took twice as
 // long); blocks of 65,535 bytes and positions of two bytes for small windows (window_parse.cc is 1.4 times as fast).
 #pragma once
 
@@ -33,11 +38,11 @@ class OccurrenceLists {
         sort(0);
     }
 
-    // The match at a position, not before the last one asked for.
+    // Returns the match at a position. Requires positions in ascending order.
     FASTCOMPRESS_INLINED Match find(size_t position) {
         while (position >= here_.begin + block_bytes_) sort(here_.begin + block_bytes_);
         if (position + gram_.size() > text_.size()) return {};
-        // A word is read at the position, and there are as many bytes at those before it.
+        // If a word can be read at the position, it can be read at all positions before it.
         if (gram_.size() <= 8 && position + 8 <= text_.size()) return search<true>(position);
         return search<false>(position);
     }
@@ -46,19 +51,19 @@ class OccurrenceLists {
     static constexpr size_t kLeastBlockBytes = 0xffff;
     struct Block {
         size_t begin = 0;
-        std::vector<uint32_t> order;        // by hash, ascending for each
-        std::vector<uint32_t> bucket_ends;  // of each hash, in `order`
+        std::vector<uint32_t> order;        // positions by hash; ascending for each hash
+        std::vector<uint32_t> bucket_ends;  // for each hash, where its positions end in `order`
     };
     struct Search {
         uint32_t num_left;
-        uint32_t best;  // or one less than a match has
+        uint32_t best;  // the length of the best match, or min_length - 1 if there is none yet
         size_t source = 0;
     };
 
     void sort(size_t begin);
     template <bool kByWords>
     FASTCOMPRESS_INLINED Match search(size_t position) const;
-    // Looks at a list backwards, from `p` to `first`; true if there may be better ones elsewhere.
+    // Searches a list backwards, from `p` to `first`. Returns whether other blocks may hold better matches.
     template <bool kByWords>
     FASTCOMPRESS_INLINED bool scan(const Block& block, const uint32_t* p, const uint32_t* first, size_t position,
                                    uint32_t most, Search& search) const;
@@ -72,8 +77,8 @@ class OccurrenceLists {
     size_t block_bytes_;
     int bits_ = 0;
     Block here_;
-    std::array<Block, 2> before_;   // the last one first
-    std::vector<uint32_t> places_;  // of each position of the block here, in its order
+    std::array<Block, 2> before_;    // the blocks before, the latest first
+    std::vector<uint32_t> indices_;  // for each position of the block `here_`, its index in `order`
     std::vector<uint32_t> hashes_;
 };
 
@@ -84,8 +89,8 @@ FASTCOMPRESS_INLINED Match OccurrenceLists::search(size_t position) const {
     const auto begin_of = [&](const Block& block) { return hash > 0 ? block.bucket_ends[hash - 1] : 0; };
     Search search = {params_.depth, gram_.size() - 1};
     const uint32_t* const order = here_.order.data();
-    bool goes_on =
-        scan<kByWords>(here_, order + places_[position - here_.begin], order + begin_of(here_), position, most, search);
+    bool goes_on = scan<kByWords>(here_, order + indices_[position - here_.begin], order + begin_of(here_), position,
+                                  most, search);
     for (size_t begin = here_.begin, k = 0; goes_on && begin > 0 && position - begin < params_.window; ++k) {
         const Block& block = before_[k];
         const uint32_t* const first = block.order.data();
@@ -102,13 +107,13 @@ FASTCOMPRESS_INLINED bool OccurrenceLists::scan(const Block& block, const uint32
                                                 size_t position, uint32_t most, Search& search) const {
     const uint8_t* const data = text_.data() + block.begin;
     const uint8_t* const target = text_.data() + position;
-    const size_t reach = position - block.begin;  // from the block's beginning
+    const size_t reach = position - block.begin;  // the distance to the beginning of the block
     const size_t lowest = reach > params_.window ? reach - params_.window : 0;
     const uint32_t min_length = gram_.size();
     uint32_t num_left = search.num_left;
     if constexpr (kByWords) {
-        // One comparison of words says how far a position agrees, up to 8. Whether that makes it a candidate nobody can
-        // predict, so there is no branch on it; longer than the best is seldom one.
+        // One comparison of words gives the length up to 8. Whether that makes the position a candidate is
+        // unpredictable, so there is no branch on it. Few positions are better than the best.
         const uint64_t word = load_word(target);
         uint32_t beaten = std::min(search.best, 7u);
         while (p != first) {
@@ -118,7 +123,7 @@ FASTCOMPRESS_INLINED bool OccurrenceLists::scan(const Block& block, const uint32
             num_left -= length >= min_length;
             if (length > beaten) [[unlikely]] {
                 if (improve(data + offset, target, length, most, search)) search.source = block.begin + offset;
-                if (search.best >= most) return false;  // none is longer
+                if (search.best >= most) return false;  // no match can be longer
                 beaten = std::min(search.best, 7u);
             }
             if (num_left == 0) return false;
@@ -141,11 +146,11 @@ FASTCOMPRESS_INLINED bool OccurrenceLists::scan(const Block& block, const uint32
     return true;
 }
 
-// Whether a source whose first word agrees for `length` bytes is better than the best.
+// Updates the best match if the source, whose first word agrees for `length` bytes, is better. Returns whether it is.
 FASTCOMPRESS_INLINED bool OccurrenceLists::improve(const uint8_t* source, const uint8_t* target, uint32_t length,
                                                    uint32_t most, Search& search) {
     if (length == 8) {
-        // To beat the best it has to agree at the best one's end, too.
+        // A longer match must also agree in the byte after the end of the best one.
         if (search.best >= 8 && source[search.best] != target[search.best]) return false;
         length = most > 8 ? 8 + static_cast<uint32_t>(common_prefix(source + 8, target + 8, most - 8)) : most;
         if (length <= search.best) return false;
@@ -154,7 +159,7 @@ FASTCOMPRESS_INLINED bool OccurrenceLists::improve(const uint8_t* source, const 
     return true;
 }
 
-// Makes the block from `begin` on the one here.
+// Makes the block that begins at `begin` the current one.
 inline void OccurrenceLists::sort(size_t begin) {
     std::swap(before_[0], before_[1]);
     std::swap(here_, before_[0]);
@@ -164,7 +169,7 @@ inline void OccurrenceLists::sort(size_t begin) {
     if (bits_ == 0) bits_ = std::clamp(static_cast<int>(std::bit_width(block_bytes_)) - 1, 8, 20);
     here_.bucket_ends.assign(size_t{1} << bits_, 0);
     here_.order.resize(count);
-    places_.resize(count);
+    indices_.resize(count);
     const uint8_t* const data = text_.data() + begin;
     uint32_t* const ends = here_.bucket_ends.data();
     hashes_.resize(count);
@@ -179,13 +184,13 @@ inline void OccurrenceLists::sort(size_t begin) {
     uint32_t sum = 0;
     for (uint32_t& bucket : here_.bucket_ends) {
         const uint32_t size = bucket;
-        bucket = static_cast<uint32_t>(sum);  // where it begins, until it is filled
+        bucket = static_cast<uint32_t>(sum);  // the beginning of the bucket; its end once it is filled
         sum += size;
     }
     for (i = 0; i < count; ++i) {
-        const uint32_t place = ends[hashes_[i]]++;
-        here_.order[place] = static_cast<uint32_t>(i);
-        places_[i] = place;
+        const uint32_t index = ends[hashes_[i]]++;
+        here_.order[index] = static_cast<uint32_t>(i);
+        indices_[i] = index;
     }
 }
 

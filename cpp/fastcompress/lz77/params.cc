@@ -15,7 +15,8 @@ Status check(const Params& params) {
     }
     if (params.depth == 0) return invalid_argument("depth is 0; it must be at least 1, or None");
     if (params.rule != ParseRule::kGreedy && params.rule != ParseRule::kLazy) {
-        return invalid_argument("the parse must be 'greedy' or 'lazy'");
+        return invalid_argument("parse is " + shown(static_cast<uint8_t>(params.rule)) +
+                                "; it must be 0 ('greedy') or 1 ('lazy')");
     }
     return {};
 }

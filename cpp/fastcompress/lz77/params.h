@@ -1,4 +1,4 @@
-// The settings of a parse and the tokens it is made of. FORMAT.md defines what they mean.
+// The settings of a parse, and its tokens. FORMAT.md defines their meaning.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ inline constexpr uint32_t kMaxMinLength = 64;
 enum class ParseRule : uint8_t { kGreedy = 0, kLazy = 1 };
 
 struct Params {
-    uint32_t window = 65536;    // greatest distance, at least 1, or kUnlimited
-    uint32_t min_length = 4;    // of a match, 1 to kMaxMinLength
-    uint32_t max_length = 258;  // of a match, at least min_length, or kUnlimited
-    uint32_t depth = 32;        // how many candidates a position has at most, at least 1, or kUnlimited: all of them
+    uint32_t window = 65536;    // largest distance of a match, at least 1, or kUnlimited
+    uint32_t min_length = 4;    // smallest length of a match, 1 to kMaxMinLength
+    uint32_t max_length = 258;  // largest length of a match, at least min_length, or kUnlimited
+    uint32_t depth = 32;        // largest number of candidates at a position, at least 1, or kUnlimited
     ParseRule rule = ParseRule::kGreedy;
 
     bool operator==(const Params&) const = default;
 };
 
-// What is wrong with the settings, if anything is.
+// Checks the settings. kInvalidArgument if one is out of range.
 Status check(const Params& params);
 
 enum class TokenKind : uint8_t { kLiteral = 0, kMatch = 1 };
@@ -37,7 +37,7 @@ enum class TokenKind : uint8_t { kLiteral = 0, kMatch = 1 };
 struct Token {
     TokenKind kind;
     uint32_t value;   // the byte of a literal, the distance of a match
-    uint32_t length;  // bytes it stands for: 1 for a literal
+    uint32_t length;  // the number of bytes that the token stands for; 1 for a literal
 
     static Token literal(uint8_t byte) { return {TokenKind::kLiteral, byte, 1}; }
     static Token match(uint32_t distance, uint32_t length) { return {TokenKind::kMatch, distance, length}; }

@@ -29,8 +29,9 @@ void parse_by_lists(Bytes text, const Params& params, const Emit& emit) {
     parse_by_lists_here(text, params, emit);
 }
 
-// With a window, in blocks of some windows, so that memory does not grow with the text; each as long as it takes for no
-// match to be cut off by its end.
+// If the window is limited, parses blocks of several windows, so that memory does not grow with the text. A block that
+// cuts off its first match is doubled; otherwise the next block begins at the first token that the end of this one
+// might change.
 template <class Emit>
 void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
     constexpr size_t kSmallBlock = size_t{1} << 16;
@@ -40,7 +41,7 @@ void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
         const size_t first = begin > params.window ? begin - params.window : 0;
         const size_t end = std::min(text.size(), begin + block);
         ExactMatcher matcher(text, params, first, end);
-        size_t cut_off = end;  // where the first match begins that would go on past the end
+        size_t cut_off = end;  // where the first match begins that might continue past the end of the block
         const auto find = [&](size_t position) -> Match {
             if (position >= end) return {};
             const Match match = matcher.find(position);
@@ -52,7 +53,7 @@ void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
         };
         size_t done = begin;
         parse_range(text, params, begin, end, find, [&](const Token& token) {
-            // In a lazy parse the match one further on counts, too.
+            // In a lazy parse, the match at the next position matters as well.
             if (done + (params.rule == ParseRule::kLazy) >= cut_off && end < text.size()) {
                 cut_off = std::min(cut_off, done);
                 return;
@@ -69,7 +70,7 @@ void parse_exactly(Bytes text, const Params& params, const Emit& emit) {
 
 TokenColumns parse(Bytes text, const Params& params) {
     TokenColumns tokens;
-    tokens.reserve(text.size() / 4);  // memory that is not needed is never touched
+    tokens.reserve(text.size() / 4);  // unused memory is never touched
     const auto emit = [&](const Token& token) { tokens.push(token); };
     if (params.depth == kUnlimited) {
         parse_exactly(text, params, emit);

@@ -1,4 +1,4 @@
-// Several incremental parsers that advance together, one byte at a time each: the streams of a generation.
+// Several incremental parsers that advance in step, for texts that are generated as a batch.
 #pragma once
 
 #include <cassert>
@@ -10,31 +10,38 @@
 
 namespace fastcompress::lz77 {
 
-// On one thread: a byte takes a stream less time than a thread takes to start.
+// All streams run on the calling thread: appending a byte to each takes less time than starting a thread.
 class ParserBatch {
   public:
-    // Valid params (check()).
+    // Requires params that pass check().
     ParserBatch(const Params& params, size_t num_streams) {
         parsers_.reserve(num_streams);
-        for (size_t i = 0; i < num_streams; ++i) parsers_.emplace_back(params);  // each with a history of its own
+        for (size_t i = 0; i < num_streams; ++i) parsers_.emplace_back(params);  // not copies, which share a history
     }
 
     size_t size() const { return parsers_.size(); }
     const IncrementalParser& operator[](size_t stream) const { return parsers_[stream]; }
     IncrementalParser& operator[](size_t stream) { return parsers_[stream]; }
-    // Appends bytes[i] to stream i. There are as many bytes as streams. On std::bad_alloc all streams are as before.
-    void append(std::span<const uint8_t> bytes) {
-        assert(bytes.size() == size());
+    // Appends `num_each` bytes to each stream: bytes[i * num_each, (i + 1) * num_each) to stream i. Requires
+    // bytes.size() == size() * num_each. On std::bad_alloc all streams are as before.
+    void append(Bytes bytes, size_t num_each = 1) {
+        assert(bytes.size() == size() * num_each);
         size_t num_done = 0;
-        // Taking back the byte that was appended last needs no memory: it undoes changes where they were made.
+        // Removing bytes that were appended since the last copy needs no memory (history.h), so this cannot fail.
         Rollback rollback([&] {
-            for (size_t i = 0; i < num_done; ++i) parsers_[i].truncate(parsers_[i].num_bytes() - 1);
+            for (size_t i = 0; i < num_done; ++i) parsers_[i].truncate(parsers_[i].num_bytes() - num_each);
         });
-        for (; num_done < bytes.size(); ++num_done) parsers_[num_done].append(bytes[num_done]);
+        if (num_each == 1) {
+            for (; num_done < size(); ++num_done) parsers_[num_done].append(bytes[num_done]);
+        } else {
+            for (; num_done < size(); ++num_done) {
+                parsers_[num_done].append(bytes.subspan(num_done * num_each, num_each));
+            }
+        }
         rollback.release();
     }
-    // Makes stream i a fork of what stream sources[i] was. There may be more or fewer streams than before; a stream that
-    // is used once is moved, not forked. On std::bad_alloc all streams are as before.
+    // Makes stream i a fork of what stream sources[i] was. The number of streams may change. A stream that is used once
+    // is moved, not forked. On std::bad_alloc all streams are as before.
     void select(std::span<const size_t> sources) {
         std::vector<size_t> num_uses(parsers_.size());
         for (const size_t source : sources) {

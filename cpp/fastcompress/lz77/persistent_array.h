@@ -1,7 +1,7 @@
-// A growing array that can be copied at once: copies share what they have in common.
+// A growing array that can be copied in O(1): copies share what they have in common.
 //
-// A tree of small nodes that several copies may own. Whoever sets a value first makes its own copy of the nodes on the
-// way to it that others own too, so n values set after a copy cost O(n log n) memory and time at most.
+// A tree of small nodes, which several copies may share. Setting a value first copies the shared nodes on the path to
+// it, so setting n values after a copy costs at most O(n log n) memory and time.
 //
 //   a.set(3, 'x');  b = a;  b.set(4, 'y');       a: [3] = x           b's root and second leaf are its own;
 //                                                b: [3] = x, [4] = y  the first leaf belongs to both
@@ -35,7 +35,7 @@ class PersistentArray {
         return *this;
     }
 
-    // T{} if it was never set.
+    // Returns the value at an index, or T{} if it was never set.
     T get(uint32_t index) const {
         if (shift_ < 32 - kBits && index >> (shift_ + kBits) != 0) return T{};
         const void* node = root_.get();
@@ -71,7 +71,8 @@ class PersistentArray {
         std::array<T, kFanOut> values{};
     };
 
-    // Returns the node, which no other array owns afterwards; a new one if there is none.
+    // Returns the node after making it exclusive to this array: a copy if it is shared, a new node if it does not
+    // exist.
     template <class Node>
     static Node& own(std::shared_ptr<void>& node) {
         if (!node) {
@@ -79,19 +80,19 @@ class PersistentArray {
         } else if (node.use_count() > 1) {
             node = std::make_shared<Node>(*static_cast<const Node*>(node.get()));
         } else {
-            // The array that gave it up last, perhaps in another thread, has read it before.
+            // Synchronizes with the array that shared the node until now, perhaps in another thread.
             std::atomic_thread_fence(std::memory_order_acquire);
         }
         return *static_cast<Node*>(node.get());
     }
 
     std::shared_ptr<void> root_;
-    int shift_ = 0;  // of the index, at the root; 0: the root is a leaf
+    int shift_ = 0;  // shift of an index at the root; 0 if the root is a leaf
 };
 
-// A growing vector that can be copied at once. What was there before the first copy is an ordinary vector that copies
-// only read; what each adds is a PersistentArray, until that outgrows the vector and is merged with it into a new one.
-// A vector that is never copied is as fast as std::vector. On std::bad_alloc it is as before the call.
+// A growing vector that can be copied in O(1). The elements before the first copy are an ordinary vector, which copies
+// only read. Each copy adds elements to a PersistentArray; when that outgrows the vector, both are merged into a new
+// vector. A vector that is never copied is as fast as std::vector. On std::bad_alloc it is as before the call.
 template <class T>
 class ForkableVector {
   public:
@@ -152,7 +153,7 @@ class ForkableVector {
         added_.clear();
     }
 
-    std::shared_ptr<std::vector<T>> base_;  // null: nothing was ever added
+    std::shared_ptr<std::vector<T>> base_;  // null before the first element
     size_t base_size_ = 0;                  // the number of its values that belong to this vector
     PersistentArray<T> added_;
     size_t size_ = 0;

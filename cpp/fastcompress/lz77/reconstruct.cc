@@ -9,10 +9,10 @@ namespace {
 
 constexpr auto kLiteral = static_cast<uint8_t>(TokenKind::kLiteral);
 constexpr auto kMatch = static_cast<uint8_t>(TokenKind::kMatch);
-constexpr size_t kWide = 16;  // bytes that are copied at once
+constexpr size_t kWide = 16;  // the number of bytes copied at once
 
-// The bytes of a match, first to last. Where source and target are less than 16 apart, so many bytes cannot be copied
-// at once; but what has been copied repeats itself, so the distance can be doubled until they are.
+// Copies the bytes of a match. If source and target overlap, the copied bytes repeat with the period of the distance,
+// so each step can copy as many bytes as lie between the source and the end of what has been copied.
 void copy_match(uint8_t* out, size_t distance, size_t length) {
     const uint8_t* source = out - distance;
     if (distance >= length) {
@@ -50,7 +50,8 @@ Result<size_t> reconstructed_bytes(std::span<const uint8_t> kinds, std::span<con
         const uint8_t kind = read_once(kinds[i]);
         const uint32_t value = read_once(values[i]);
         const uint32_t length = read_once(lengths[i]);
-        // Without a branch on the kind, which nobody can predict. A distance of 0 wraps to more than any size.
+        // There is no branch on the kind, which is unpredictable. A distance of 0 wraps around to a value above any
+        // size.
         const bool is_bad_literal = (value > 255) | (length != 1);
         const bool is_bad_match = (uint64_t{value} - 1 >= size) | (length == 0) | (kind != kMatch);
         if (kind == kLiteral ? is_bad_literal : is_bad_match) [[unlikely]] {
@@ -85,7 +86,7 @@ bool reconstruct(std::span<const uint8_t> kinds, std::span<const uint32_t> value
         if (uint64_t{value} - 1 >= size || length > room) [[unlikely]]
             return false;
         if (length <= kWide && value >= kWide && room >= kWide) {
-            std::memcpy(next, next - value, kWide);  // what is too much, the next tokens overwrite
+            std::memcpy(next, next - value, kWide);  // the next tokens overwrite the excess bytes
         } else {
             copy_match(next, value, length);
         }

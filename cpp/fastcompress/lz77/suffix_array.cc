@@ -1,8 +1,10 @@
-// A suffix is of type S if it sorts before the one that begins after it, else of type L; an LMS position is one of type
-// S after one of type L. If the LMS suffixes are sorted, two scans sort all others ("induce" them): each suffix of type
-// L is found when the one after it is met in ascending order, each of type S in descending order. The same two scans,
-// begun with LMS positions in any order, sort the substrings between LMS positions; equal ones get equal names, and the
-// names are a text of at most half the length, whose suffix array is the order of the LMS suffixes.
+// A suffix is of type S if it sorts before the suffix that begins one position later, else of type L. An LMS position
+// is a position of type S after one of type L. Once the LMS suffixes are sorted, two scans sort ("induce") all others:
+// a scan in ascending order finds each suffix of type L when it meets the suffix one position later, and a scan in
+// descending order finds those of type S. The same two scans, started with the LMS positions in any order, sort the
+// substrings between LMS positions. Equal substrings get equal names, and the names form a text of at most half the
+// length, whose suffix array is the order of the LMS suffixes.
+//   banana        types L S L S L L, LMS positions 1 and 3, substrings "ana" and, sorted before it, "ana$"
 #include "fastcompress/lz77/suffix_array.h"
 
 #include <algorithm>
@@ -28,14 +30,14 @@ class Inducer {
         return i > 0 && is_s_[static_cast<size_t>(i)] && !is_s_[static_cast<size_t>(i) - 1];
     }
 
-    // Sorts all suffixes, given the LMS ones: sorted, or for substrings in any order.
+    // Sorts all suffixes if `lms` is sorted by suffix; otherwise only the substrings between LMS positions.
     void induce(const std::vector<int32_t>& lms, std::vector<int32_t>& suffixes) const {
         suffixes.assign(static_cast<size_t>(size_), -1);
         std::vector<int32_t> next = bucket_ends_;
         for (size_t k = lms.size(); k-- > 0;) put(suffixes, --next[symbol(lms[k])], lms[k]);
-        std::copy(bucket_ends_.begin(), bucket_ends_.end() - 1, next.begin() + 1);  // where buckets begin
+        std::copy(bucket_ends_.begin(), bucket_ends_.end() - 1, next.begin() + 1);  // the beginnings of buckets
         next[0] = 0;
-        put(suffixes, next[symbol(size_ - 1)]++, size_ - 1);  // which stands before the end of the text
+        put(suffixes, next[symbol(size_ - 1)]++, size_ - 1);  // induced by the end of the text
         for (size_t r = 0; r < suffixes.size(); ++r) {
             const int32_t i = suffixes[r] - 1;
             if (i >= 0 && !is_s_[static_cast<size_t>(i)]) put(suffixes, next[symbol(i)]++, i);
@@ -46,7 +48,7 @@ class Inducer {
             if (i >= 0 && is_s_[static_cast<size_t>(i)]) put(suffixes, --next[symbol(i)], i);
         }
     }
-    // Whether the substrings from two LMS positions to the next ones, inclusive, are equal.
+    // Whether the substrings from two LMS positions up to the next LMS position, inclusive, are equal.
     bool equal_substrings(int32_t a, int32_t b) const {
         for (int32_t k = 0;; ++k) {
             if (a + k == size_ || b + k == size_) return false;  // one of them ends with the text
@@ -74,7 +76,7 @@ std::vector<int32_t> sort_suffixes(const Symbol* text, int32_t size, int32_t num
     if (size == 1) return {0};
     const Inducer<Symbol> inducer(text, size, num_symbols);
     std::vector<int32_t> lms;
-    std::vector<int32_t> number(static_cast<size_t>(size), -1);  // of an LMS position among all, later its name
+    std::vector<int32_t> number(static_cast<size_t>(size), -1);  // the index of each LMS position in `lms`
     for (int32_t i = 1; i < size; ++i) {
         if (!inducer.is_lms(i)) continue;
         number[static_cast<size_t>(i)] = static_cast<int32_t>(lms.size());

@@ -1,4 +1,4 @@
-// How long two places of a text are equal, eight bytes at a time.
+// Compares text at two positions, eight bytes at a time.
 #pragma once
 
 #include <bit>
@@ -14,14 +14,14 @@ inline uint64_t load_word(const uint8_t* p) {
     return word;
 }
 
-// How many of the first bytes of two words in memory are equal, given their difference: 8 if it is zero.
+// Returns the number of leading bytes in which two words in memory agree, given their exclusive or; 8 if it is zero.
 inline uint32_t equal_bytes(uint64_t difference) {
     static_assert(std::endian::native == std::endian::little);
     return static_cast<uint32_t>(std::countr_zero(difference)) / 8;
 }
 
-// The length of the common prefix of what stands at `a` and `b`, at most `most`, which may be read from both. They may
-// overlap.
+// Returns the length of the common prefix of the bytes at `a` and at `b`, at most `most`. Requires that `most` bytes
+// can be read from both, which may overlap.
 inline size_t common_prefix(const uint8_t* a, const uint8_t* b, size_t most) {
     size_t length = 0;
     for (; length + 8 <= most; length += 8) {

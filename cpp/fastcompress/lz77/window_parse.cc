@@ -1,18 +1,18 @@
-// How a parse is made in a window: chains (window_chains.h) are extended over a chunk of the text, then the chunk is
-// parsed.
+// Parses a text in chunks: the chains (window_chains.h) are extended over a chunk, and then the chunk is parsed.
 //
-// Following a chain is waiting: each step needs the link that the one before it has read, about 14 cycles in the
-// second-level cache, and a search cannot begin before the last one has found the length of its match. So the chunk is
-// cut into three segments, and three lanes, each parsing one of them, take steps in turn, so that their waits overlap.
-// That is possible because the match at a position depends on the text alone: a lane begins at the start of its
-// segment, which may lie inside a token, and as soon as one of its tokens begins where a token of the true parse does,
-// all that follow are the same.
+// Following a chain is bound by latency: each step needs the link that the step before has loaded, about 14 cycles from
+// the second-level cache, and a search cannot begin before the last one has found the length of its match. So the chunk
+// is divided into three segments, and three lanes, each parsing one segment, take steps in turn, so that their waits
+// overlap. This works because the match at a position depends on the text alone. A lane begins at the start of its
+// segment, which may lie inside a token; once one of its tokens begins where a token of the true parse begins, all
+// later tokens agree.
 //
-//   segment 0                 | segment 1                    the true parse goes on from lane 0's end, one token at a
-//   [the ][quick ][brown fo...|...x ][jumps ][over ]         time, until it meets a start of lane 1's tokens: here
-//                             | [x][ ju][mps ][over ]        after "jumps ". The rest of lane 1 is taken as it is.
+//   segment 0                 | segment 1                  The true parse continues from the end of lane 0, token by
+//   [the ][quick ][brown fo...|...x ][jumps ][over ]       token, until it meets the beginning of a token of lane 1,
+//                             | [x][ ju][mps ][over ]      here after "jumps ". The rest of lane 1 is taken as it is.
 //
-// On texts that takes a few tokens. Where it never happens (one byte repeated, say) the work is at most doubled.
+// On ordinary text that takes a few tokens. Where it never happens (one byte repeated, say) the work is at most
+// doubled.
 //
 // Steps per search: 11 in English, 9 in code. Nanoseconds per byte, English / code, of 2^15 heads: one lane 15.1 /
 // 10.0, two 11.1 / 8.6, three 10.0 / 7.5, four 9.9 / 7.6. Tried and dropped: positions sorted by hash in blocks of the
@@ -39,8 +39,8 @@ namespace {
 constexpr size_t kNumLanes = 3;
 constexpr size_t kChunkBytes = size_t{1} << 14;
 constexpr size_t kSegmentBytes = kChunkBytes / kNumLanes + 1;
-constexpr size_t kFewBytes = 1024;     // that lanes are not worth it for
-constexpr size_t kReadableBytes = 16;  // that a lane may read at a position without looking at the text's end
+constexpr size_t kFewBytes = 1024;     // shorter stretches are parsed without lanes
+constexpr size_t kReadableBytes = 16;  // the number of bytes that a lane reads at a position without a bounds check
 static_assert(kChunkBytes + 1 <= WindowChains::kMaxAhead);
 
 uint32_t load_half_word(const uint8_t* p) {
@@ -49,7 +49,7 @@ uint32_t load_half_word(const uint8_t* p) {
     return word;
 }
 
-// Tokens of one segment, as a lane finds them.
+// The tokens of one segment that a lane has found.
 struct Segment {
     std::array<uint8_t, kSegmentBytes> kinds;
     std::array<uint32_t, kSegmentBytes> values;
@@ -60,22 +60,22 @@ struct Segment {
     size_t reached = 0;  // where the last token ends
 };
 
-// The search under way in a segment. Lanes are local variables of one function, to be kept in registers.
+// The current search in a segment. Lanes are local variables of one function, so that they stay in registers.
 struct Lane {
     ptrdiff_t candidate = 0;
-    ptrdiff_t lowest = 0;                // the first position in the window
-    uint64_t gram = 0;                   // the bytes that a candidate must share to be counted
-    uint32_t tail = 0;                   // those that it must share to be better, which end after the best length
-    const uint8_t* tail_text = nullptr;  // the text from where those of position 0 begin
-    uint32_t num_left = 0;               // how many candidates may still be counted
-    Match best;                          // its length is one less than wanted while there is none
-    Match earlier;                       // lazy: the match one byte before, which only a longer one displaces
+    ptrdiff_t lowest = 0;  // the first position in the window
+    uint64_t gram = 0;     // the bytes that a candidate must share to be counted
+    uint32_t tail = 0;     // the bytes it must share to be better, the last one just after the best length
+    const uint8_t* tail_text = nullptr;  // the text at the offset of the tail: tail_text + position is its address
+    uint32_t num_left = 0;               // the number of candidates that may still be counted
+    Match best;                          // while there is none, its length is one less than a match needs
+    Match earlier;                       // lazy: the match one byte before, which only a longer match replaces
     size_t position = 0;
     size_t num_tokens = 0;
-    size_t end = 0;  // of the segment; 0 once the lane has ended
+    size_t end = 0;  // the end of the segment; 0 once the lane has ended
 };
 
-// kIsFour: min_length is 4, and two comparisons of four bytes say what else takes words and masks.
+// kIsFour: min_length is 4, so two comparisons of four bytes replace words and masks.
 template <bool kIsFour, bool kIsLazy>
 class LaneParser {
   public:
@@ -85,7 +85,7 @@ class LaneParser {
     void parse(TokenColumns& out) {
         for (size_t begin = 0; begin < text_.size(); begin += kChunkBytes) {
             const size_t end = std::min(begin + kChunkBytes, text_.size());
-            chains_.extend(end + 1);  // a lazy parse looks one byte further
+            chains_.extend(end + 1);  // a lazy parse searches one byte further
             if (done_ < end && end - done_ > kFewBytes) {
                 run_lanes(end);
                 for (const Segment& segment : segments_) join(segment, out);
@@ -95,7 +95,7 @@ class LaneParser {
     }
 
   private:
-    // The match at a position by the definition, for what the lanes leave.
+    // Returns the match at a position, found as FORMAT.md defines it. Used where the lanes leave gaps.
     Match find(size_t position) const {
         if (position + params_.min_length > text_.size()) return {};
         const uint8_t* const target = text_.data() + position;
@@ -119,7 +119,7 @@ class LaneParser {
     ptrdiff_t lowest_at(size_t position) const {
         return position > params_.window ? static_cast<ptrdiff_t>(position - params_.window) : 0;
     }
-    // Parses from where the parse has got to until a token ends at or after `end`. Returns where.
+    // Continues the parse from done_ until a token ends at or after `end`. Returns where it ends.
     size_t parse_plainly(size_t end, TokenColumns& out) const {
         const auto find_here = [&](size_t position) { return find(position); };
         const auto emit = [&](const Token& token) { out.push(token); };
@@ -141,10 +141,10 @@ class LaneParser {
     Params params_;
     WindowChains chains_;
     std::vector<Segment> segments_;
-    size_t done_ = 0;  // how far the parse has got
+    size_t done_ = 0;  // the parse is complete up to this position
 };
 
-// Parses the segments up to `end`, all but the first one from where it may not be right.
+// Parses the segments up to `end`. All but the first begin at a position that may lie inside a token.
 template <bool kIsFour, bool kIsLazy>
 void LaneParser<kIsFour, kIsLazy>::run_lanes(size_t end) {
     Lane a = first_search(0, end);
@@ -166,7 +166,8 @@ void LaneParser<kIsFour, kIsLazy>::run_lanes(size_t end) {
     note(segments_[2], c.num_tokens, c.position);
 }
 
-// The bytes from done_ to `end` are shared out. A segment ends early where a lane could read past the end of the text.
+// Assigns segment k its share of the bytes [done_, end). A segment ends early if a lane would read past the end of the
+// text.
 template <bool kIsFour, bool kIsLazy>
 Lane LaneParser<kIsFour, kIsLazy>::first_search(size_t k, size_t end) {
     const size_t share = (end - done_ + kNumLanes - 1) / kNumLanes;
@@ -198,7 +199,8 @@ FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::start(Lane& lane, size_t
     set_tail(lane);
 }
 
-// Notes what a candidate must share to be longer than the best: with four bytes, the last of the best's and one more.
+// Sets the bytes that a candidate must share to be longer than the best match: its last three bytes and one more with
+// kIsFour, otherwise the one after it.
 template <bool kIsFour, bool kIsLazy>
 FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::set_tail(Lane& lane) const {
     lane.tail_text = text_.data() + lane.best.length - (kIsFour ? 3 : 0);
@@ -206,7 +208,7 @@ FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::set_tail(Lane& lane) con
     lane.tail = kIsFour ? load_half_word(tail) : *tail;
 }
 
-// Looks at the next candidate.
+// Examines the next candidate.
 template <bool kIsFour, bool kIsLazy>
 FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::step(Lane& lane, Segment& segment, const uint8_t* text,
                                                              size_t& num_running) const {
@@ -233,7 +235,7 @@ FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::step(Lane& lane, Segment
     if (lane.end > 0) finish(lane, segment, num_running);
 }
 
-// Takes a candidate for the best if it is. False if none can be better.
+// Makes a candidate the best match if it is longer. Returns false if no other can be longer.
 template <bool kIsFour, bool kIsLazy>
 FASTCOMPRESS_INLINED bool LaneParser<kIsFour, kIsLazy>::improve(Lane& lane, const uint8_t* text) const {
     const auto most = static_cast<uint32_t>(std::min<size_t>(params_.max_length, text_.size() - lane.position));
@@ -246,7 +248,7 @@ FASTCOMPRESS_INLINED bool LaneParser<kIsFour, kIsLazy>::improve(Lane& lane, cons
     return true;
 }
 
-// Applies the rule (parse_range) to what a search has found, and begins the next one.
+// Applies the rule (parse_range) to the result of a search, and begins the next one.
 template <bool kIsFour, bool kIsLazy>
 FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::finish(Lane& lane, Segment& segment,
                                                                size_t& num_running) const {
@@ -297,7 +299,7 @@ FASTCOMPRESS_INLINED void LaneParser<kIsFour, kIsLazy>::emit(Lane& lane, Segment
     segment.lengths[k] = token.length;
 }
 
-// Goes on with the parse until it meets the segment's tokens, and takes the rest of them.
+// Continues the parse until it meets the tokens of the segment, and appends the rest of them.
 template <bool kIsFour, bool kIsLazy>
 void LaneParser<kIsFour, kIsLazy>::join(const Segment& segment, TokenColumns& out) {
     size_t position = segment.begin;

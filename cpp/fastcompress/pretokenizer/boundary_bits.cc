@@ -19,11 +19,12 @@ void for_each_bit(const uint64_t* words, size_t num_words, const Visit& visit) {
     }
 }
 
-// So many words are computed side by side, as the machine's vectors hold, or the compiler divides them.
+// kWordsAtOnce words of a bitmap, which are computed side by side. A compiler splits them into vectors of the machine.
 template <size_t kWordsAtOnce>
 struct WordVector;
 #if defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // how functions would return them: all of these are inlined
+// The warning is about how functions return such vectors. All that do are inlined here.
+#pragma GCC diagnostic ignored "-Wpsabi"
 template <>
 struct WordVector<4> {
     using Type = uint64_t __attribute__((vector_size(32)));
@@ -60,12 +61,12 @@ FASTCOMPRESS_INLINED uint64_t any_of(const Words& words) {
     return any;
 }
 
-// A row of bitmaps as seen from some words: the classes of the bytes before and after each byte.
+// The bitmap of one class at some words, shifted to show the class of the bytes before or after each byte. All
+// functions are inlined, so that distances are constants where they are used.
 template <class Words>
 struct Row {
     const uint64_t* words;
     FASTCOMPRESS_INLINED Words here() const { return load<Words>(words); }
-    // All inlined, so that distances are constants where they are used.
     FASTCOMPRESS_INLINED Words before(int distance) const {  // bit i: byte i - distance
         return load<Words>(words) << distance | load<Words>(words - 1) >> (64 - distance);
     }
@@ -74,7 +75,7 @@ struct Row {
     }
 };
 
-// Adds bitmaps word by word, as numbers of many words.
+// Adds two bitmaps as long integers, one word per call, from the lowest word up.
 struct Adder {
     uint64_t carry = 0;
     uint64_t add(uint64_t a, uint64_t b) {
@@ -93,128 +94,162 @@ uint64_t find_slashes(Bytes window, size_t word) {
     return slashes;
 }
 
+// The bitmaps that the local rules compute for some words.
+template <class Words>
+struct LocalBits {
+    Words boundaries = {};
+    Words uncertain = {};
+    Words contractions = {};            // apostrophes that may begin a contraction
+    Words newlines_after_symbols = {};  // line breaks that follow a symbol, which belong to it
+    Words blanks_after_newlines = {};   // white space, other than a line break, that follows a line break
+};
+
+// The local rules, which look at no more than the characters beside a boundary, for kWordsAtOnce words of the bitmaps.
+// A "start" is the first byte of a run of characters of one class. In a text of ASCII only, characters are bytes.
+template <size_t kWordsAtOnce, BoundaryRules::WordRule kWordRule, bool kAscii>
+class LocalRules {
+  public:
+    using Words = typename WordVector<kWordsAtOnce>::Type;
+
+    FASTCOMPRESS_INLINED LocalRules(const ClassBitmaps& bitmaps, size_t word)
+        : letters_{bitmaps.row(kLetterRun) + word},
+          numbers_{bitmaps.row(kNumberRun) + word},
+          spaces_{bitmaps.row(kSpaceRun) + word},
+          symbols_{bitmaps.row(kSymbolRun) + word},
+          newlines_{bitmaps.row(kNewlineRun) + word},
+          blanks_{bitmaps.row(kBlankRun) + word},
+          apostrophes_{bitmaps.row(kApostrophe) + word},
+          continuation_{bitmaps.row(kContinuation) + word},
+          upper_{bitmaps.row(kUpperSetRun) + word},
+          lower_{bitmaps.row(kLowerSetRun) + word} {}
+
+    FASTCOMPRESS_INLINED LocalBits<Words> find() const {
+        LocalBits<Words> found;
+        found.boundaries = symbol_starts();
+        if constexpr (kWordRule == BoundaryRules::kSpaceBefore) {
+            add_words_after_spaces(found);
+        } else {
+            add_words_after_any_character(found);
+            if constexpr (kCased) add_cased_words(found);
+        }
+        // An apostrophe before a letter: in o200k after a word, in the others where it begins a pretoken.
+        found.contractions = apostrophes_.here() & letters_.after(1) & (kCased ? words_before() : symbol_starts());
+        return found;
+    }
+    // Numbers that may be longer than `max_digits`, 1 or 3. Counting bytes instead of characters finds too many.
+    FASTCOMPRESS_INLINED Words long_numbers(uint8_t max_digits) const {
+        const Words after_number = numbers_.here() & numbers_.before(1);
+        return kAscii && max_digits == 3 ? after_number & numbers_.before(2) & numbers_.before(3) : after_number;
+    }
+
+  private:
+    static constexpr bool kCased = kWordRule == BoundaryRules::kCasedWords;
+    using Row = pretokenizer::Row<Words>;
+
+    FASTCOMPRESS_INLINED Words first_bytes() const { return kAscii ? ~Words{} : ~continuation_.here(); }
+    // Words of gpt2 and cl100k are letters. In o200k they are letters and marks, and the scanner looks at marks that
+    // may belong to the symbols before them.
+    FASTCOMPRESS_INLINED Words words_here() const { return kCased ? upper_.here() | lower_.here() : letters_.here(); }
+    FASTCOMPRESS_INLINED Words words_before() const {
+        return kCased ? upper_.before(1) | lower_.before(1) : letters_.before(1);
+    }
+    FASTCOMPRESS_INLINED Words word_starts() const { return words_here() & ~words_before(); }
+    FASTCOMPRESS_INLINED Words number_starts() const { return numbers_.here() & ~numbers_.before(1); }
+    FASTCOMPRESS_INLINED Words space_starts() const { return spaces_.here() & ~spaces_.before(1); }
+    FASTCOMPRESS_INLINED Words symbols_before(int distance) const {
+        const Words bits = symbols_.before(distance);
+        return kCased ? bits & ~(upper_.before(distance) | lower_.before(distance)) : bits;
+    }
+    // " ?[^\s\p{L}\p{N}]+": where symbols begin without a space before them.
+    FASTCOMPRESS_INLINED Words symbol_starts() const {
+        const Words in_symbols = kCased ? symbols_.here() & ~words_here() : symbols_.here();
+        return in_symbols & ~symbols_before(1) & ~blanks_.before(1);
+    }
+    // A symbol that stands alone between the pretoken before it and the byte at `distance` after it.
+    FASTCOMPRESS_INLINED Words lone_symbol_before(int distance) const {
+        return symbols_before(distance) & ~symbols_before(distance + 1) & ~blanks_.before(distance + 1);
+    }
+    // The same for the character before, whose first byte may be up to four bytes back.
+    FASTCOMPRESS_INLINED Words lone_symbol_before() const {
+        Words bits = lone_symbol_before(1);
+        if constexpr (!kAscii) {
+            Words between = continuation_.before(1);  // all bytes from there to here continue the character
+            bits |= between & lone_symbol_before(2);
+            between &= continuation_.before(2);
+            bits |= between & lone_symbol_before(3);
+            between &= continuation_.before(3);
+            bits |= between & lone_symbol_before(4);
+        }
+        return bits;
+    }
+    FASTCOMPRESS_INLINED Words nonspace_after(int distance) const {
+        return letters_.after(distance) | numbers_.after(distance) | symbols_.after(distance);
+    }
+    // \s+(?!\S): the last character of white space, of up to three bytes, if something else follows it.
+    FASTCOMPRESS_INLINED Words last_spaces() const {
+        Words before_other = nonspace_after(1);
+        if constexpr (!kAscii) {
+            Words between = continuation_.after(1);
+            before_other &= ~between;
+            before_other |= between & ~continuation_.after(2) & nonspace_after(2);
+            between &= continuation_.after(2);
+            before_other |= between & ~continuation_.after(3) & nonspace_after(3);
+        }
+        return spaces_.here() & first_bytes() & before_other;
+    }
+    // gpt2: one space belongs to the word or number after it.
+    FASTCOMPRESS_INLINED void add_words_after_spaces(LocalBits<Words>& found) const {
+        found.boundaries |= (word_starts() | number_starts()) & ~blanks_.before(1);
+        found.boundaries |= space_starts() | last_spaces();
+    }
+    // cl100k and o200k: one character belongs to the word after it, unless it is a letter, a number or a line break.
+    FASTCOMPRESS_INLINED void add_words_after_any_character(LocalBits<Words>& found) const {
+        const Words after_newline = newlines_.before(1);
+        found.boundaries |= word_starts() & ~(spaces_.before(1) & ~after_newline) & ~lone_symbol_before();
+        found.boundaries |= number_starts();
+        // Line breaks after symbols belong to them. White space after those begins a pretoken (absorb_newlines).
+        found.newlines_after_symbols = newlines_.here() & symbols_before(1);
+        found.boundaries |= space_starts() & ~found.newlines_after_symbols;
+        // White space ends after its last line break; what follows is divided again before its last character.
+        found.boundaries |= last_spaces() & ~newlines_.here();
+        found.blanks_after_newlines = spaces_.here() & ~newlines_.here() & after_newline;
+    }
+    // o200k: words divide where upper case follows lower case.
+    FASTCOMPRESS_INLINED void add_cased_words(LocalBits<Words>& found) const {
+        const Words only_upper = upper_.here() & ~lower_.here() & first_bytes();
+        found.boundaries |= only_upper & lower_.before(1) & ~upper_.before(1);
+        // Whether upper case after a mark or a letter without case divides a word depends on more of the text, and so
+        // does whether a mark after symbols is one of them or begins a word.
+        found.uncertain = (only_upper & upper_.before(1) & lower_.before(1)) |
+                          (words_here() & ~letters_.here() & first_bytes() & symbols_before(1));
+    }
+
+    const Row letters_, numbers_, spaces_, symbols_, newlines_, blanks_, apostrophes_, continuation_, upper_, lower_;
+};
+
 }  // namespace
 
-// The rules that need no more than the characters beside a boundary. Below, "start" means: the first byte of a run.
 template <size_t kWordsAtOnce, BoundaryRules::WordRule kWordRule, bool kAscii>
 FASTCOMPRESS_INLINED void BoundaryBits::find_local() {
     static_assert(ClassBitmaps::kWords % kWordsAtOnce == 0);
-    using Words = typename WordVector<kWordsAtOnce>::Type;
-    using Row = Row<Words>;
-    constexpr bool kCased = kWordRule == BoundaryRules::kCasedWords;
-    const bool divides_numbers = rules_.max_digits > 0;
+    using Rules = LocalRules<kWordsAtOnce, kWordRule, kAscii>;
+    using Words = typename Rules::Words;
     Words any_contraction = {}, any_absorbed = {}, any_indented = {}, any_long_number = {}, any_uncertain = {};
     for (size_t word = 0; word < num_words_; word += kWordsAtOnce) {
-        const auto row = [&](RunClass run_class)
-                             FASTCOMPRESS_INLINED_LAMBDA { return Row{bitmaps_->row(run_class) + word}; };
-        const Row letters = row(kLetterRun);
-        const Row numbers = row(kNumberRun);
-        const Row spaces = row(kSpaceRun);
-        const Row symbols = row(kSymbolRun);
-        const Row newlines = row(kNewlineRun);
-        const Row blanks = row(kBlankRun);
-        const Row apostrophes = row(kApostrophe);
-        const Row continuation = row(kContinuation);
-        const Row upper = row(kUpperSetRun);
-        const Row lower = row(kLowerSetRun);
-        const Words first_bytes = kAscii ? ~Words{} : ~continuation.here();
-        // For a bit that says something about the character before: the bytes between its first byte and here.
-        const auto before_character = [&](const auto& at_distance) FASTCOMPRESS_INLINED_LAMBDA -> Words {
-            Words bits = at_distance(1);
-            if constexpr (!kAscii) {
-                Words between = continuation.before(1);
-                bits |= between & at_distance(2);
-                between &= continuation.before(2);
-                bits |= between & at_distance(3);
-                between &= continuation.before(3);
-                bits |= between & at_distance(4);
-            }
-            return bits;
-        };
-
-        const Words after_space = spaces.before(1);
-        const Words after_blank = blanks.before(1);
-        // In o200k words are letters and marks, and the symbols that can hold marks are looked at by the scanner.
-        const auto words_at = [&](const auto& view) FASTCOMPRESS_INLINED_LAMBDA {
-            return kCased ? view(upper) | view(lower) : view(letters);
-        };
-        const Words in_word = words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.here(); });
-        const Words after_word = words_at([](const Row& r) FASTCOMPRESS_INLINED_LAMBDA { return r.before(1); });
-        const Words in_symbols = kCased ? symbols.here() & ~in_word : symbols.here();
-        const auto symbols_before = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
-            const Words bits = symbols.before(distance);
-            return kCased ? bits & ~(upper.before(distance) | lower.before(distance)) : bits;
-        };
-        const Words after_symbols = symbols_before(1);
-        const Words word_starts = in_word & ~after_word;
-        const Words number_starts = numbers.here() & ~numbers.before(1);
-        const Words symbol_starts = in_symbols & ~after_symbols;
-        const Words space_starts = spaces.here() & ~after_space;
-
-        Words boundaries = symbol_starts & ~after_blank;  // " ?[^\s\p{L}\p{N}]+"
-        Words contractions;
-        Words last_spaces;  // the last character of white space before something else: \s+(?!\S)
-        const auto nonspace_after = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
-            return letters.after(distance) | numbers.after(distance) | symbols.after(distance);
-        };
-        {
-            Words before_other = nonspace_after(1);
-            if constexpr (!kAscii) {
-                Words between = continuation.after(1);
-                before_other &= ~between;
-                before_other |= between & ~continuation.after(2) & nonspace_after(2);
-                between &= continuation.after(2);
-                before_other |= between & ~continuation.after(3) & nonspace_after(3);
-            }
-            last_spaces = spaces.here() & first_bytes & before_other;
+        const Rules rules(*bitmaps_, word);
+        const LocalBits<Words> found = rules.find();
+        if (rules_.max_digits > 0) any_long_number |= rules.long_numbers(rules_.max_digits);
+        store(found.boundaries, &boundaries_[word]);
+        store(found.uncertain, &uncertain_[word]);
+        store(found.contractions, &contractions_[word]);
+        any_contraction |= found.contractions;
+        any_uncertain |= found.uncertain;
+        if constexpr (kWordRule != BoundaryRules::kSpaceBefore) {
+            store(found.newlines_after_symbols, &newlines_after_symbols_[word]);
+            store(found.blanks_after_newlines, &blanks_after_newlines_[word]);
+            any_absorbed |= found.newlines_after_symbols;
+            any_indented |= found.blanks_after_newlines;
         }
-        if constexpr (kWordRule == BoundaryRules::kSpaceBefore) {
-            boundaries |= (word_starts | number_starts) & ~after_blank;
-            boundaries |= space_starts | last_spaces;
-            // An apostrophe that begins a pretoken, before a letter.
-            contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after(1);
-        } else {
-            // A symbol that stands alone between the pretoken before it and a word belongs to the word.
-            const auto lone_symbol = [&](int distance) FASTCOMPRESS_INLINED_LAMBDA {
-                return symbols_before(distance) & ~symbols_before(distance + 1) & ~blanks.before(distance + 1);
-            };
-            const Words after_newline = newlines.before(1);
-            boundaries |= word_starts & ~(after_space & ~after_newline) & ~before_character(lone_symbol);
-            boundaries |= number_starts;
-            // Line breaks after symbols belong to them; what white space is left begins anew (absorb_newlines).
-            const Words absorbed = newlines.here() & after_symbols;
-            boundaries |= space_starts & ~absorbed;
-            // White space ends after its last line break; what follows that divides again before its last character.
-            boundaries |= last_spaces & ~newlines.here();
-            const Words indents = spaces.here() & ~newlines.here() & after_newline;
-            store(absorbed, &newlines_after_symbols_[word]);
-            store(indents, &blanks_after_newlines_[word]);
-            any_absorbed |= absorbed;
-            any_indented |= indents;
-            if constexpr (kCased) {
-                const Words both_before = upper.before(1) & lower.before(1);
-                const Words only_upper = upper.here() & ~lower.here() & first_bytes;
-                boundaries |= only_upper & lower.before(1) & ~upper.before(1);
-                // Upper case after a letter without case (or a mark) divides or not, depending on what is around;
-                // a mark after symbols is one of them or begins a word.
-                const Words doubtful =
-                    (only_upper & both_before) | (in_word & ~letters.here() & first_bytes & after_symbols);
-                store(doubtful, &uncertain_[word]);
-                any_uncertain |= doubtful;
-                contractions = apostrophes.here() & after_word & letters.after(1);
-            } else {
-                contractions = apostrophes.here() & symbol_starts & ~after_blank & letters.after(1);
-            }
-        }
-        if (divides_numbers) {
-            const Words in_number = numbers.here();
-            any_long_number |= in_number & numbers.before(1) & numbers.before(2) & numbers.before(3);
-            if (!kAscii || rules_.max_digits == 1) any_long_number |= in_number & numbers.before(1);
-        }
-        if constexpr (!kCased) store(Words{}, &uncertain_[word]);
-        store(contractions, &contractions_[word]);
-        any_contraction |= contractions;
-        store(boundaries, &boundaries_[word]);
     }
     any_contraction_ = any_of(any_contraction);
     any_absorbed_ = any_of(any_absorbed);
@@ -262,7 +297,7 @@ void BoundaryBits::find(const ClassBitmaps& bitmaps) {
 #else
     find_by_rules<kUsualWords>();
 #endif
-    boundaries_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end beyond the last word
+    boundaries_[num_words_] = uncertain_[num_words_] = 0;  // a contraction may end after the last word
     if (any_contraction_) end_contractions();
     if (any_absorbed_) absorb_newlines();
     if (any_indented_) divide_spaces();
@@ -270,15 +305,16 @@ void BoundaryBits::find(const ClassBitmaps& bitmaps) {
     if (is_last && size_ > 0 && bitmaps.row(kSpaceRun)[(size_ - 1) / 64] >> (size_ - 1) % 64 & 1) {
         // White space at the end of the text has rules of its own.
         const uint64_t* spaces = bitmaps.row(kSpaceRun);
-        for (size_t end = size_; end > 0 && spaces[(end - 1) / 64] >> (end - 1) % 64 & 1; --end) doubt(end - 1);
+        for (size_t end = size_; end > 0 && spaces[(end - 1) / 64] >> (end - 1) % 64 & 1; --end)
+            mark_uncertain(end - 1);
     }
 }
 
-// A contraction is a pretoken of its own (in o200k: the end of the word before it), and another begins after it.
+// A contraction is a pretoken (in o200k: the end of the word before it), and the next pretoken begins after it.
 void BoundaryBits::end_contractions() {
     const Text text(bitmaps_->text(), *bitmaps_);
     const bool begins_pretoken = rules_.words != BoundaryRules::kCasedWords;
-    size_t last_end = 0;  // in "d's's" the second one does not follow a word, but a contraction
+    size_t last_end = 0;  // in "d's's" the second contraction follows a contraction, not a word
     for_each_bit(contractions_.data(), num_words_, [&](size_t offset) {
         if (!begins_pretoken && offset == last_end) return;
         const size_t position = bitmaps_->begin() + offset;
@@ -290,8 +326,8 @@ void BoundaryBits::end_contractions() {
     });
 }
 
-// [^\s\p{L}\p{N}]+[\r\n]* (in o200k: [\r\n/]*): the line breaks after symbols belong to them. A run of what is absorbed ends
-// where a one, added at a place within it, is carried to.
+// [^\s\p{L}\p{N}]+[\r\n]* (in o200k: [\r\n/]*): the line breaks after symbols belong to them. The end of a run of
+// absorbed bytes is found by addition: a one that is added within the run carries to the bit after it.
 void BoundaryBits::absorb_newlines() {
     const bool with_slash = rules_.words == BoundaryRules::kCasedWords;
     const Bytes window = bitmaps_->text().subspan(bitmaps_->begin(), size_);
@@ -306,10 +342,10 @@ void BoundaryBits::absorb_newlines() {
         const uint64_t run = newlines[word] | slashes;
         const uint64_t sum = adder.add(run, starts);
         const uint64_t ends = sum & ~run;
-        boundaries_[word] &=
-            ~((run & ~sum) | starts);  // a start within a run that another one began stays set in the sum
+        // A start in a run that an earlier start has entered stays set in the sum.
+        boundaries_[word] &= ~((run & ~sum) | starts);
         boundaries_[word] |= ends;
-        // After a slash that was absorbed, bytes that look as if symbols went on begin anew.
+        // After an absorbed slash, symbols begin a pretoken although the bits show them as going on.
         const uint64_t doubtful = ends & (slashes << 1 | slash_before);
         uncertain_[word] |= doubtful;
         has_uncertain_ |= doubtful != 0;
@@ -321,7 +357,7 @@ void BoundaryBits::absorb_newlines() {
         if (newlines_after_symbols_[begin / 64] >> begin % 64 & 1) break;
     }
     if (begin == size_) return;
-    // A run that goes on past the window.
+    // The run may continue past the window.
     boundaries_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
     uncertain_[size_ / 64] &= ~(uint64_t{1} << size_ % 64);
     if (limit_ < size_) limit_ = std::min(limit_, begin);
@@ -334,31 +370,31 @@ void BoundaryBits::divide_spaces() {
     const auto is_blank = [&](size_t offset) {
         return (spaces[offset / 64] & ~newlines[offset / 64]) >> offset % 64 & 1;
     };
-    const auto begin_of = [&](size_t end) {  // of the blanks before `end`
+    const auto begin_of = [&](size_t end) {  // where the blanks before `end` begin
         while (end > 0 && is_blank(end - 1)) --end;
         return end;
     };
-    // Few lines are all blanks, and few blanks are cut off by the end of the window: those are taken out.
-    const auto take_out = [&](size_t offset) { blanks_after_newlines_[offset / 64] &= ~(uint64_t{1} << offset % 64); };
+    // Blanks that fill a line, and blanks that the end of the window cuts off, are removed; both are rare.
+    const auto remove = [&](size_t offset) { blanks_after_newlines_[offset / 64] &= ~(uint64_t{1} << offset % 64); };
     Adder adder;
     for (size_t word = 0; word < num_words_; ++word) {
         const uint64_t starts = blanks_after_newlines_[word];
         if ((starts | adder.carry) == 0) continue;
         const uint64_t blanks = spaces[word] & ~newlines[word];
         for (uint64_t ends = adder.add(blanks, starts) & newlines[word]; ends != 0; ends &= ends - 1) {
-            take_out(begin_of(64 * word + static_cast<size_t>(std::countr_zero(ends))));
+            remove(begin_of(64 * word + static_cast<size_t>(std::countr_zero(ends))));
         }
     }
     const size_t begin = begin_of(size_);
     if (begin < size_ && blanks_after_newlines_[begin / 64] >> begin % 64 & 1) {
-        // Nobody knows yet. (At the end of the text the scanner is asked, from the first space on.)
-        take_out(begin);
+        // The text past the window decides. (At the end of the text, the scanner handles all white space.)
+        remove(begin);
         if (limit_ < size_) limit_ = std::min(limit_, begin);
     }
     for (size_t word = 0; word < num_words_; ++word) boundaries_[word] |= blanks_after_newlines_[word];
 }
 
-// \p{N}{1,3}: from the start of a run of numbers, a boundary every so many characters.
+// \p{N}{1,3}: a boundary after every max_digits characters of a run of numbers.
 void BoundaryBits::divide_numbers() {
     const uint64_t* numbers = bitmaps_->row(kNumberRun);
     const uint64_t* continuation = bitmaps_->row(kContinuation);

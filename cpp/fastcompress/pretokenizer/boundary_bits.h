@@ -25,15 +25,15 @@
 
 namespace fastcompress::pretokenizer {
 
-// What the patterns that boundaries are computed for differ in.
+// The differences between the patterns whose boundaries are computed.
 struct BoundaryRules {
     enum WordRule : uint8_t {
         kSpaceBefore,  // " ?\p{L}+", as in gpt2: one space belongs to the word, number or symbols after it
-        kAnyBefore,    // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: one character that is no letter, number, CR or LF
+        kAnyBefore,    // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: so does one other character that is not CR or LF
         kCasedWords,   // the same, but words divide where upper case follows lower case, as in o200k
     };
     WordRule words = kSpaceBefore;
-    uint8_t max_digits = 0;  // numbers divide into so many digits; 0: they do not divide
+    uint8_t max_digits = 0;  // the number of digits per pretoken, 1 or 3; 0: numbers do not divide
     bool fold_case = false;  // contractions: (?i:'s|'t|'re|'ve|'m|'ll|'d)
 };
 
@@ -41,15 +41,15 @@ class BoundaryBits {
   public:
     explicit BoundaryBits(BoundaryRules rules) : rules_(rules) {}
 
-    // Computes the boundaries within the window of the bitmaps, whose begin is one.
+    // Computes the boundaries in the window of the bitmaps, which begins at a boundary.
     void find(const ClassBitmaps& bitmaps);
 
-    // Bit i of word w: a pretoken begins at byte 64 w + i of the window. Right before limit(), apart from uncertain
-    // places. The bit of the window's first byte means nothing.
+    // Bit i of word w: a pretoken begins at byte 64 w + i of the window. Correct before limit(), except at uncertain
+    // positions. The bit of the window's first byte is meaningless.
     const uint64_t* boundaries() const { return boundaries_.data(); }
     const uint64_t* uncertain() const { return uncertain_.data(); }
     bool has_uncertain() const { return has_uncertain_; }
-    // From this offset on, boundaries depend on text past the window. It is the window's size if the text ends there.
+    // From this offset on, boundaries depend on text past the window. The window's size if the text ends with it.
     size_t limit() const { return limit_; }
 
   private:
@@ -67,7 +67,7 @@ class BoundaryBits {
     void clear(size_t begin, size_t end) {
         for (; begin < end; ++begin) boundaries_[begin / 64] &= ~(uint64_t{1} << begin % 64);
     }
-    void doubt(size_t offset) {
+    void mark_uncertain(size_t offset) {
         uncertain_[offset / 64] |= uint64_t{1} << offset % 64;
         has_uncertain_ = true;
     }
@@ -81,7 +81,7 @@ class BoundaryBits {
     bool has_uncertain_ = false;
     std::array<uint64_t, kWords> boundaries_;
     std::array<uint64_t, kWords> uncertain_;
-    // Where the rules that look further apply.
+    // The positions where the rules that look further apply, and whether there are any.
     std::array<uint64_t, kWords> contractions_;
     std::array<uint64_t, kWords> newlines_after_symbols_;
     std::array<uint64_t, kWords> blanks_after_newlines_;

@@ -35,12 +35,12 @@ CharBlock make_block(RunFamily family, uint32_t number) {
 
 const CharBlock& char_block(RunFamily family, uint32_t number) {
     static std::array<std::array<std::atomic<const CharBlock*>, kNumBlocks>, kNumRunFamilies> blocks;
-    std::atomic<const CharBlock*>& place = blocks[static_cast<size_t>(family)][number];
-    const CharBlock* known = place.load(std::memory_order_acquire);
+    std::atomic<const CharBlock*>& slot = blocks[static_cast<size_t>(family)][number];
+    const CharBlock* known = slot.load(std::memory_order_acquire);
     if (known != nullptr) return *known;
     auto made = std::make_unique<const CharBlock>(make_block(family, number));
-    // Another thread may have been faster; then its block stays.
-    if (place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+    // If another thread was faster, its block stays.
+    if (slot.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
     return *known;
 }
 

@@ -1,7 +1,7 @@
-// Blocks of 64 code points whose UTF-8 shares all bytes but the last, as sets of last bytes: what vector code needs to
+// Blocks of 64 code points whose UTF-8 differs in the last byte only, as sets of last bytes. With these, SIMD kernels
 // classify all characters of a block in 64 bytes of text at once (class_kernels.h).
 //
-// Text in a script that has no code of its own there is nearly all out of one to three such blocks, and spaces.
+// Apart from spaces, nearly all text in a script without a kernel of its own comes from one to three such blocks.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@
 namespace fastcompress::pretokenizer {
 
 struct CharBlock {
-    // The sets of its characters by class: those classes of the family that it has characters of.
+    // One set per class that has characters in the block; set k is for classes[k].
     LastByteSets sets;
     std::array<RunClass, kMaxBlockSets> classes = {};
 };
 
-// The block that holds code points 64 `number` to 64 `number` + 63, below U+10000. Computed when it is first asked for,
-// some microseconds; thread-safe.
+// Returns the block of code points 64 * number to 64 * number + 63, below U+10000. The first call for a block computes
+// it, which takes a few microseconds. Thread-safe.
 const CharBlock& char_block(RunFamily family, uint32_t number);
 
 }  // namespace fastcompress::pretokenizer

@@ -7,7 +7,7 @@
 
 namespace fastcompress::pretokenizer {
 
-// The bitmaps that all patterns need and those of the family.
+// Calls visit(bits) for each bitmap in use.
 template <class Visit>
 void ClassBitmaps::for_each_row(const Visit& visit) {
     for (int row = 0; row < kUpperSetRun; ++row) visit(mutable_row(static_cast<RunClass>(row)));
@@ -17,17 +17,17 @@ void ClassBitmaps::for_each_row(const Visit& visit) {
 void ClassBitmaps::fill(size_t begin) {
     begin_ = begin;
     end_ = std::min(begin + kWindowBytes, text_.size());
-    if (end_ < text_.size()) {  // a character that does not fit is left to the next window; at most three bytes of it
+    if (end_ < text_.size()) {  // a character that does not fit, at most three bytes of it, is left to the next window
         for (int back = 0; back < 3 && (text_[end_] & 0xc0u) == 0x80u; ++back) --end_;
     }
     const size_t size = end_ - begin;
     const size_t num_words = (size + 63) / 64;
-    // What is looked at beyond the window is zero: seven words at most where eight are computed at once, and one after.
+    // Words that are read past the window are zero: up to seven where eight are computed at once, and one after those.
     for_each_row([&](uint64_t* bits) {
         bits[-1] = 0;
         std::fill_n(bits + num_words, (8 - num_words % 8) % 8 + 1, 0);
     });
-    // The last bytes of the text are copied, so that as many may be read as there are bits.
+    // The last bytes of the text are copied to a buffer of 64 bytes, all of which kernels read.
     const size_t num_direct = std::min(num_words, (text_.size() - begin) / 64);
     classify_ascii(text_.data() + begin, 0, num_direct);
     if (num_direct < num_words) {
@@ -46,8 +46,8 @@ void ClassBitmaps::fill(size_t begin) {
     if (!all_ascii_) fill_beyond_ascii(num_words);
 }
 
-// Sets the bits of ASCII characters, and clears those of the others, in every bitmap in use: num_words words of them,
-// from `word` on.
+// Sets the bits of ASCII characters and clears all other bits, in num_words words of every bitmap in use from `word`
+// on.
 void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_words) {
     const auto at = [&](RunClass run_class) { return mutable_row(run_class) + word; };
     AsciiRows rows = {at(kLetterRun), at(kNumberRun),  at(kSpaceRun),  at(kSymbolRun), at(kNewlineRun),
@@ -72,12 +72,13 @@ void ClassBitmaps::classify_ascii(const uint8_t* bytes, size_t word, size_t num_
     }
 }
 
-// East Asian letters first, then block by block, and one by one what is not well-formed, takes four bytes, or comes at the
-// very end. A text is mostly in few blocks, so those that were of use are tried before looking what comes first: how many
-// blocks a word holds is a guess that goes wrong, which costs more than two look-ups for nothing.
+// Classifies East Asian letters first, then block by block. Characters that are not well-formed, have four bytes, or
+// stand at the very end are classified one by one. Most characters of a text are in few blocks, so the two blocks that
+// were useful last are tried before the next character is decoded: the number of blocks in a word is hard to predict,
+// and a misprediction costs more than two lookups that find nothing.
 void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
-    uint64_t taken_before = 0;  // bytes of a word that characters of the one before it reach into
-    size_t decoded_to = 0;      // the table was asked for characters before this offset
+    uint64_t taken_before = 0;  // the bytes of this word that belong to characters that begin in the word before
+    size_t decoded_to = 0;      // characters before this offset were looked up in the table
     std::array<BlockQuery, 2> usual = {};
     for (size_t word = 0; word < num_words; ++word) {
         const size_t offset = word * 64;
@@ -89,7 +90,7 @@ void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
             return taken.here != 0;
         };
         const bool can_read_on = begin_ + offset + 66 <= text_.size();
-        BlockQuery* useless = nullptr;  // of the usual ones
+        BlockQuery* useless = nullptr;  // one of the usual queries that found nothing
         if (can_read_on) {
             if (family_ != RunFamily::kScripts) take(add_east_asian(word));
             for (BlockQuery& query : usual) {
@@ -113,7 +114,7 @@ void ClassBitmaps::fill_beyond_ascii(size_t num_words) {
     }
 }
 
-// All bytes of characters of two or three bytes, given their first ones.
+// Returns all bytes of characters of two or three bytes, given their first bytes.
 ClassBitmaps::Taken ClassBitmaps::spread(uint64_t firsts, bool has_three) {
     const uint64_t third = has_three ? ~uint64_t{0} : 0;
     return {firsts | firsts << 1 | (firsts << 2 & third), firsts >> 63 | (firsts >> 62 & third)};
@@ -139,7 +140,8 @@ ClassBitmaps::Taken ClassBitmaps::add_east_asian(size_t word) {
     return taken;
 }
 
-// The block of the character at an offset of the window; none if that is not a well-formed one of two or three bytes.
+// Returns the query for the block of the character at an offset of the window. Its block is null unless the character
+// is well-formed and has two or three bytes.
 ClassBitmaps::BlockQuery ClassBitmaps::block_of(size_t offset) const {
     const uint8_t* bytes = text_.data() + begin_ + offset;
     const DecodedCodePoint decoded = decode_utf8(bytes, 0, text_.size() - begin_ - offset);
@@ -147,7 +149,7 @@ ClassBitmaps::BlockQuery ClassBitmaps::block_of(size_t offset) const {
     return {{bytes[0], bytes[1]}, decoded.length, &char_block(family_, decoded.value / 64)};
 }
 
-// Does for all characters of a block in a word what add_character() does. 66 bytes may be read.
+// Does the work of add_character() for all characters of a block in a word. Requires that 66 bytes can be read.
 ClassBitmaps::Taken ClassBitmaps::add_block(size_t word, const BlockQuery& query) {
     const CharBlock& block = *query.block;
     BlockMasks masks;
@@ -171,8 +173,7 @@ size_t ClassBitmaps::add_character(size_t offset) {
     const size_t word = offset / 64;
     const size_t shift = offset % 64;
     const auto set_bits = [&](RunClass run_class) {
-        set(run_class, word,
-            {bits << shift, bits >> 1 >> (63 - shift)});  // the second: what crosses into the next word
+        set(run_class, word, {bits << shift, bits >> 1 >> (63 - shift)});  // the second part crosses into the next word
     };
     if (cls & kLetter) {
         set_bits(kLetterRun);

@@ -1,11 +1,16 @@
-// Which bytes of a text belong to which class of characters, as bitmaps over a window that slides along the text.
+// The classes of the characters of a text, as one bitmap per class over a window that slides along the text.
 //
-// With one bit a byte, "the end of this run of letters" is a shift and a count of trailing ones, and "every place
-// where a word begins" is a few operations on 64 bytes at once (boundary_bits.h). All bytes of a multi-byte character
-// carry its class, so Cyrillic or Chinese are as cheap as ASCII once the bitmaps are filled.
+// With one bit per byte, the end of a run of letters takes a shift and a count of trailing ones, and all positions
+// where words begin take a few operations on 64 bytes at once (boundary_bits.h). All bytes of a multi-byte character
+// carry its class, so Cyrillic or Chinese text is as cheap as ASCII once the bitmaps are filled.
 //
-// Filling is vector code (class_kernels.h): ASCII, then Han, Hangul and kana, then all characters of one block of 64
-// (char_blocks.h) after the other. What is left is decoded one by one and looked up.
+//   "déjà vu"      64 C3 A9 6A C3 A0 20 76 75
+//   letters         1  1  1  1  1  1  .  1  1
+//   spaces          .  .  .  .  .  .  1  .  .
+//   continuation    .  .  1  .  .  1  .  .  .
+//
+// SIMD kernels (class_kernels.h) fill the bitmaps: first ASCII, then Han, Hangul and kana, then the characters of one
+// block of 64 code points (char_blocks.h) after another. The characters left over are decoded and looked up one by one.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +25,7 @@ namespace fastcompress::pretokenizer {
 
 using namespace unicode;  // character classes, in every file of this folder
 
-// Letters, numbers, spaces and symbols divide all characters; the other classes are subsets of them.
+// Every character is either a letter, a number, a space or a symbol. The other classes overlap with these.
 enum RunClass : uint8_t {
     kLetterRun,     // \p{L}
     kNumberRun,     // \p{N}
@@ -29,14 +34,14 @@ enum RunClass : uint8_t {
     kNewlineRun,    // [\r\n]
     kBlankRun,      // the character ' '
     kApostrophe,    // the character '
-    kContinuation,  // bytes of a well-formed multi-byte character after its first
+    kContinuation,  // the bytes of a well-formed multi-byte character after its first
     // RunFamily::kCases
     kUpperSetRun,  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
     kLowerSetRun,  // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
     // RunFamily::kMarks
     kMarkedWordRun,      // [\p{L}\p{M}]
     kUnmarkedSymbolRun,  // [^\s\p{L}\p{M}\p{N}]
-    // RunFamily::kScripts: Han and kana (is_han_or_kana) apart from all others
+    // RunFamily::kScripts: Han and kana (is_han_or_kana), and all other characters
     kHanKanaWordRun,         // [\p{L}\p{M}]
     kHanKanaPunctuationRun,  // [\p{P}\p{S}]
     kOtherWordRun,           // [\p{L}\p{M}]
@@ -44,11 +49,11 @@ enum RunClass : uint8_t {
     kNumRunClasses,
 };
 
-// The bitmaps a pattern needs besides those that all do.
+// The bitmaps that a pattern needs besides those that every pattern needs.
 enum class RunFamily : uint8_t { kBasic, kCases, kMarks, kScripts };
 inline constexpr size_t kNumRunFamilies = 4;
 
-// The classes whose bitmaps they are.
+// The classes of a family.
 inline std::span<const RunClass> classes_of(RunFamily family) {
     static constexpr RunClass kCases[] = {kUpperSetRun, kLowerSetRun};
     static constexpr RunClass kMarks[] = {kMarkedWordRun, kUnmarkedSymbolRun};
@@ -63,7 +68,7 @@ inline std::span<const RunClass> classes_of(RunFamily family) {
     return {};
 }
 
-// Whether a character belongs to a class that scanners look for runs of.
+// Whether a character belongs to a class. Only for the classes whose runs scanners read.
 inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
     switch (run_class) {
         case kLetterRun: return cls & kLetter;
@@ -78,7 +83,7 @@ inline bool belongs(CharClass cls, uint32_t code_point, RunClass run_class) {
         case kHanKanaPunctuationRun: return cls & kPunctuation && is_han_or_kana(code_point);
         case kOtherWordRun: return cls & (kLetter | kMark) && !is_han_or_kana(code_point);
         case kOtherPunctuationRun: return cls & kPunctuation && !is_han_or_kana(code_point);
-        default: break;  // no scanner looks for runs of the others
+        default: break;  // no scanner reads runs of the others
     }
     return false;
 }
@@ -89,13 +94,13 @@ class ClassBitmaps {
   public:
     static constexpr size_t kWindowBytes = 4096;
     static constexpr size_t kWords = kWindowBytes / 64;
-    // The window moves on when less than this is left of it: so only runs longer than that can cross its end.
+    // The window moves on when fewer bytes than this are left of it, so only longer runs can cross its end.
     static constexpr size_t kMarginBytes = 512;
 
-    // Fills the bitmaps that all patterns need and those of the family.
+    // Fills the bitmaps that every pattern needs, and those of the family.
     ClassBitmaps(Bytes text, RunFamily family) : text_(text), family_(family) { fill(0); }
 
-    // Makes the window hold `position`, a character boundary, with the margin after it (or the end of the text).
+    // Makes the window contain `position`, a character boundary, and the margin after it or the end of the text.
     void move_to(size_t position) {
         if (position + kMarginBytes > end_ && end_ < text_.size()) fill(position);
     }
@@ -104,15 +109,15 @@ class ClassBitmaps {
         if (position != begin_) fill(position);
     }
 
-    // The end of the run of the class from `position` on, which lies in the window: exact if it is less than end(),
-    // else the run goes on past the window.
+    // The end of the run of the class from `position` on, which must lie in the window. If the result is end(), the run
+    // may continue past the window.
     size_t run_end(RunClass run_class, size_t position) const {
         const uint64_t* words = row(run_class);
         size_t offset = position - begin_;
         for (;;) {
             const size_t word = offset / 64;
             const size_t shift = offset % 64;
-            // Two halves, so that 64 bits can be looked at from any offset; the last word is followed by a zero.
+            // 64 bits from any offset consist of parts of two words. The last word is followed by a zero.
             const uint64_t bits = words[word] >> shift | words[word + 1] << 1 << (63 - shift);
             const auto ones = static_cast<size_t>(std::countr_one(bits));
             offset += ones;
@@ -123,8 +128,8 @@ class ClassBitmaps {
     size_t end() const { return end_; }
     Bytes text() const { return text_; }
     bool all_ascii() const { return all_ascii_; }
-    // Bit i of word w stands for byte begin() + 64 w + i. Word -1 is zero, and so are the words after the last one, up to
-    // and with the next that is a multiple of eight.
+    // Bit i of word w is for byte begin() + 64 w + i. Word -1 is zero, and so are the words from the last one on up to
+    // the next multiple of eight, and one more.
     const uint64_t* row(RunClass run_class) const { return rows_[run_class].data() + 1; }
 
   private:
@@ -139,7 +144,7 @@ class ClassBitmaps {
     static Taken spread(uint64_t firsts, bool has_three);
     void set(RunClass run_class, size_t word, const Taken& taken);
     Taken add_east_asian(size_t word);
-    struct BlockQuery {  // characters of `length` bytes, which begin with one or two of `bytes`
+    struct BlockQuery {  // the characters of a block: `length` bytes each, of which all but the last are in `bytes`
         uint8_t bytes[2];
         uint32_t length;
         const CharBlock* block;
@@ -155,7 +160,7 @@ class ClassBitmaps {
     size_t begin_ = 0;
     size_t end_ = 0;  // a character boundary, or the end of the text
     std::array<std::array<uint64_t, 1 + kWords + 2>, kNumRunClasses> rows_;
-    std::array<uint64_t, kWords> beyond_;  // not ASCII
+    std::array<uint64_t, kWords> beyond_;  // the bytes that are not ASCII
 };
 
 }  // namespace fastcompress::pretokenizer

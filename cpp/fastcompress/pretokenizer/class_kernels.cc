@@ -18,7 +18,7 @@ namespace fastcompress::pretokenizer {
 
 #if defined(FASTCOMPRESS_X86)
 
-// What is defined up to the end of the region may use these instructions, and is called only where the machine has them.
+// Functions up to the end of the region may use these instructions. They are called only if the machine has them.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), apply_to = function)
 #else
@@ -37,7 +37,7 @@ inline Vector splat(int byte) {
 inline Vector table(const uint8_t* bytes) {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
 }
-inline Vector lookup(Vector table, Vector indices) {  // by the lower four bits; 0 for what is not ASCII
+inline Vector lookup(Vector table, Vector indices) {  // by the lower four bits; 0 for bytes that are not ASCII
     return _mm256_shuffle_epi8(table, indices);
 }
 inline Vector high_nibbles(Vector v) {

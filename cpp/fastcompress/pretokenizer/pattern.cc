@@ -15,8 +15,9 @@ constexpr PatternInfo kPatterns[] = {
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Pattern::kQwen2, "qwen2",
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    // One regex with the matches of three in turn (scanner_deepseek.h), its script told by look-ahead: Han and kana in
-    // alternatives 2 to 4, all others in the rest. The fourth and the last are what the three regexes leave over.
+    // One regex with the same matches as three regexes in turn (scanner_deepseek.h). Look-ahead tells the scripts
+    // apart: alternatives 2 to 4 are for Han and kana, the others for all other characters. The fourth and the last
+    // alternative match what the three regexes leave over.
     {Pattern::kDeepSeekV3, "deepseek-v3",
      R"re(\p{N}{1,3})re"
      R"re(|(?:(?=[\u3040-\u30ff\u4e00-\u9fa5])[^\p{L}\p{P}\p{S}])?(?:(?=[\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}])+)re"
@@ -26,7 +27,8 @@ constexpr PatternInfo kPatterns[] = {
      R"re(|(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[^\r\n\p{L}\p{N}\p{P}\p{S}])?(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}])+)re"
      R"re(| ?(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{P}\p{S}])+[\r\n]*|\s*[\r\n]+|\s+(?![^\s\p{N}\u3040-\u30ff\u4e00-\u9fa5])|\s+)re"
      R"re(|(?:(?![\u3040-\u30ff\u4e00-\u9fa5])[^\s\p{L}\p{M}\p{N}\p{P}\p{S}](?!(?![\u3040-\u30ff\u4e00-\u9fa5])[\p{L}\p{M}]))+)re"},
-    // Our own: a token with a letter holds letters, their marks and at most one space before them.
+    // Defined by this library: a pretoken with a letter consists of letters, their marks, and at most one space before
+    // them.
     {Pattern::kStrict, "strict", R"( ?[\p{L}\p{M}]+|\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Pattern::kWhitespace, "whitespace", R"( ?\S+|\s+(?!\S)|\s+)"},
     {Pattern::kNone, "none", ""},

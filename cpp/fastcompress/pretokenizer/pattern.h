@@ -12,8 +12,8 @@ enum class Pattern : uint8_t { kGpt2, kCl100k, kO200k, kLlama3, kQwen2, kDeepSee
 
 struct PatternInfo {
     Pattern pattern;
-    std::string_view name;  // as files and the Python API spell it
-    // Its matches are the pretokens. In the syntax of the Rust crate `fancy-regex`; empty for kNone.
+    std::string_view name;  // the name in files and in the Python API
+    // The regex whose matches are the pretokens, in the syntax of the Rust crate `fancy-regex`; empty for kNone.
     std::string_view regex;
 };
 
@@ -23,11 +23,11 @@ struct PatternAlias {
     Pattern pattern;
 };
 
-// Every named pattern, in the order of Pattern.
+// All named patterns, in the order of Pattern.
 std::span<const PatternInfo> patterns();
 const PatternInfo& info(Pattern pattern);
 std::span<const PatternAlias> aliases();
-// By name or alias.
+// Returns the pattern of a name or alias; nullopt if it is unknown.
 std::optional<Pattern> pattern_from_name(std::string_view name);
 
 }  // namespace fastcompress::pretokenizer

@@ -25,7 +25,7 @@ bool bit_at(const uint64_t* words, size_t offset) {
     return words[offset / 64] >> offset % 64 & 1;
 }
 
-// The first set bit in [begin, end), or `end`.
+// Returns the first set bit in [begin, end), or `end`.
 size_t first_bit(const uint64_t* words, size_t begin, size_t end) {
     if (begin >= end) return end;
     size_t word = begin / 64;
@@ -76,7 +76,7 @@ void PretokenFinder::find_by_bits() {
     bitmaps_.begin_at(begin_);
     bits_.find(bitmaps_);
     const size_t limit = bits_.limit();
-    size_t done = 0;  // the offset up to which pretokens are found
+    size_t done = 0;  // pretokens up to this offset are found
     while (bits_.has_uncertain()) {
         const size_t uncertain = first_bit(bits_.uncertain(), done, limit);
         if (uncertain == limit) break;
@@ -92,7 +92,8 @@ void PretokenFinder::find_by_bits() {
     }
 }
 
-// Lets the scanner find pretokens until one ends past `uncertain` where the bits say so too, or past the limit.
+// Lets the scanner find pretokens until one ends after `uncertain` at a boundary of the bitmap, or at or after the
+// limit.
 size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
     size_t offset;
     do {
@@ -102,7 +103,7 @@ size_t PretokenFinder::scan_past(size_t uncertain, size_t limit) {
     return offset;
 }
 
-// The boundaries in [begin, end) are ends of pretokens.
+// Adds the boundaries in [begin, end) as ends of pretokens.
 void PretokenFinder::copy_boundaries(size_t begin, size_t end) {
     if (begin >= end) return;
     count_ += class_kernels().list_bits(bits_.boundaries(), begin, end, ends_.data() + count_);

@@ -1,15 +1,16 @@
-// Pretokenizers: how a text is cut into pretokens, the pieces that BPE merges never cross.
+// Splits a text into pretokens, the pieces that BPE merges never cross.
 //
-// Each named pattern is a regular expression that other tokenizers run on a regex engine; here each is a hand-written
-// scanner that returns exactly the matches the regex would (tests/test_pretokenizer.py compares them on every code
-// point and on random strings). Scanners read any bytes: a byte that belongs to no well-formed UTF-8 sequence counts
-// as one character that is neither letter, mark, number, punctuation nor white space. Pretokens are non-empty and their
-// concatenation is the text.
+// A named pattern is a regular expression, which other tokenizers run on a regex engine. Here each has a hand-written
+// scanner that returns exactly the matches of the regex; tests/test_pretokenizer.py compares the two on every code
+// point and on random strings. With cl100k:
+//   I'll pay $12345.   ->   I | 'll | pay | $ | 123 | 45 | .      (" pay" and " $" include the space before them)
+// Pretokens are not empty, and joined they give the text. Any bytes can be read: a byte outside of every well-formed
+// UTF-8 sequence counts as one character that is not a letter, mark, number, punctuation or white space. The classes
+// are those of kUnicodeVersion (char_class.h).
 //
-// From the tables up: char_class.h says what a character is, class_bitmaps.h which bytes are what, scanners.h where
-// one pretoken ends, boundary_bits.h where all of a window do, pretoken_finder.h puts the last two together.
-//
-// Unicode classes are those of kUnicodeVersion (char_class.h).
+// Layers, from the bottom up: char_class.h classifies a character; class_bitmaps.h classifies the bytes of a window;
+// scanners.h finds the end of one pretoken; boundary_bits.h finds nearly all boundaries in a window at once, as its
+// head shows on the example above; pretoken_finder.h combines the last two.
 #pragma once
 
 #include "fastcompress/common/bytes.h"
@@ -18,8 +19,8 @@
 
 namespace fastcompress::pretokenizer {
 
-// Calls visit(Bytes pretoken) for each pretoken of the text in order. O(text.size()): a character is read a bounded
-// number of times, though a run of white space or upper case is read to its end before it is split.
+// Calls visit(Bytes pretoken) for each pretoken of the text in order. O(text.size()): each character is read a bounded
+// number of times. A run of white space or upper case is read to its end before it is split.
 template <class Visit>
 void for_each_pretoken(Pattern pattern, Bytes text, Visit&& visit) {
     PretokenFinder finder(pattern, text);

@@ -1,14 +1,15 @@
-// The scanner behind `deepseek-v3`, which is three regexes in turn, each applied to what the one before left between its
-// matches:
+// The scanner of `deepseek-v3`, which applies three regexes in turn, each to the text between the matches of the one
+// before:
 //
 //   \p{N}{1,3}
 //   [一-龥぀-ゟ゠-ヿ]+
 //   [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*
 //       |\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// The matches of the first two bound what the third sees: so do here numbers, and the boundaries between Han or kana and
-// all others, the two scripts. Unlike the other patterns the third does not match everything: control characters,
-// unassigned ones and stray bytes that no letter follows are left over, and each stretch of them is a pretoken.
+// The third regex sees only what lies between matches of the first two. So a number ends a stretch here, and so does a
+// boundary between the two "scripts": Han and kana, and all other characters. Unlike the other patterns, the third
+// regex does not match everything: control characters, unassigned characters and stray bytes that no letter follows are
+// left over, and each stretch of them is a pretoken.
 #pragma once
 
 #include "fastcompress/pretokenizer/scanners.h"
@@ -20,13 +21,13 @@ inline bool is_word(const Text::Char& c, bool han_or_kana) {
     return c.cls & (kLetter | kMark) && is_han_or_kana(c.code_point) == han_or_kana;
 }
 
-// What the third regex matches nothing of, unless a letter comes next: no class at all.
+// Whether a character has no class at all: the third regex matches it only before a letter.
 inline bool is_left_over(const Text::Char& c, bool han_or_kana) {
     return c.length > 0 && c.cls == 0 && is_han_or_kana(c.code_point) == han_or_kana;
 }
 
-// The end of what the third regex leaves between two matches, from `begin` on, whose character is_left_over and has no
-// letter after it. A later one that has belongs to the word.
+// The end of the stretch that the third regex leaves over from `begin` on. The character there is_left_over() and has
+// no letter after it. A later character with a letter after it belongs to the word, so it ends the stretch.
 inline size_t end_of_left_over(const Text& text, size_t begin, bool han_or_kana) {
     size_t end = begin;
     Text::Char next = text.at(begin);

@@ -1,7 +1,7 @@
-// The scanners behind the named patterns. See pretokenizer.h.
+// The scanners of the named patterns (pretokenizer.h).
 //
-// Each next_<pattern>(text, begin) returns the end of the pretoken that begins at `begin`, by the alternatives of the
-// regex in their order. Backtracking is spelled out where a regex would do any.
+// Each next_<pattern>(text, begin) returns the end of the pretoken that begins at `begin`. It tries the alternatives of
+// the regex in their order. Where a regex engine would backtrack, the steps are written out.
 #pragma once
 
 #include "fastcompress/pretokenizer/text.h"
@@ -21,8 +21,8 @@ inline bool is_ascii_letter(uint8_t byte) {
     return (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
 }
 
-// The length of an English contraction's ending at `position`, apostrophe included, or 0: 's 'd 'm 't 'll 've 're.
-// Ignoring case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
+// The length of the English contraction ('s 'd 'm 't 'll 've 're) at `position`, with its apostrophe; 0 if there is
+// none. Without regard to case, 's also matches 'ſ (U+017F, two bytes), whose simple case folding is s.
 template <bool kIgnoreCase>
 size_t contraction(const Text& text, size_t position) {
     if (text.byte(position) != '\'') return 0;
@@ -38,7 +38,7 @@ size_t contraction(const Text& text, size_t position) {
     return 0;
 }
 
-// \p{N}{1,3}: the end of at most three numbers.
+// \p{N}{1,3}: the end of up to three number characters.
 inline size_t up_to_three_numbers(const Text& text, size_t position) {
     for (int i = 0; i < 3; ++i) {
         const Text::Char c = text.at(position);
@@ -65,7 +65,8 @@ inline size_t after_last_newline(const Text& text, const SpaceRun& run) {
     return 0;
 }
 
-// \s+(?!\S)|\s: white space to the end of the text, else all but its last character, else that character alone.
+// \s+(?!\S)|\s: white space up to the end of the text; otherwise all of it but the last character, or that character if
+// it is the only one.
 inline size_t end_of_spaces(const Text& text, const SpaceRun& run) {
     if (text.at_end(run.end)) return run.end;
     const size_t last = text.before(run.end);
@@ -82,8 +83,8 @@ inline size_t next_gpt2(const Text& text, size_t begin) {
     return end_of_spaces(text, read_spaces(text, begin));
 }
 
-// \s*[\r\n]+|\s+(?!\S)|\s+, the tail of o200k, Llama 3, Qwen 2 and strict: cuts after the last line break, also at the
-// text's end.
+// \s*[\r\n]+|\s+(?!\S)|\s+, the last alternatives of o200k, Llama 3, Qwen 2 and strict: white space ends after its last
+// line break, also at the end of the text.
 inline size_t end_of_spaces_by_lines(const Text& text, size_t begin) {
     const SpaceRun run = read_spaces(text, begin);
     const size_t end = after_last_newline(text, run);
@@ -91,7 +92,7 @@ inline size_t end_of_spaces_by_lines(const Text& text, size_t begin) {
 }
 
 // The alternatives that cl100k, Llama 3 and Qwen 2 share: contractions, words with one other character before them,
-// symbols with line breaks after them. 0 if none matches at `begin`. Numbers are cut one by one or in threes.
+// numbers (one character or up to three), symbols with line breaks after them. Returns 0 if none matches at `begin`.
 template <bool kSingleNumbers>
 size_t word_number_or_symbols(const Text& text, size_t begin) {
     if (const size_t length = contraction<true>(text, begin)) return begin + length;
@@ -127,13 +128,14 @@ inline size_t next_qwen2(const Text& text, size_t begin) {
     return end ? end : end_of_spaces_by_lines(text, begin);
 }
 
-// The first two alternatives of o200k after their optional first character: words that are cut where upper case
-// follows lower case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], the end of U*L+ or else U+L* from `begin`, or 0
-// if neither matches.
+// The first two alternatives of o200k after their optional first character: words that end where upper case follows
+// lower case. With U = [Lu Lt Lm Lo M] and L = [Ll Lm Lo M], these functions return the end of U*L+, or else of U+L*,
+// from `begin`; 0 if neither matches.
 //
-// Backtracking, spelled out: let u be the end of the run of U. A character of L at u (it must be Ll) extends the match
-// to the end of the run of L. Otherwise U* gives back characters until one is in L: the last such character of the run
-// ends the match, since what follows it is in U only. Otherwise U+L* matches the run of U.
+// Backtracking, written out: let u be the end of the run of U. If a character of L follows at u (it must be Ll), the
+// match extends to the end of the run of L. Otherwise U* gives characters back until one is in L: the last such
+// character of the run ends the match, since all characters after it are in U only. Otherwise U+L* matches the run of
+// U.
 inline size_t lower_word(const Text& text, size_t begin) {  // U*L+
     const size_t upper_end = text.run(begin, kUpperSetRun);
     const size_t end = text.run(upper_end, kLowerSetRun);
@@ -146,7 +148,7 @@ inline size_t lower_word(const Text& text, size_t begin) {  // U*L+
     return 0;
 }
 
-inline size_t upper_word(const Text& text, size_t begin) {  // U+L*; called only where U*L+ failed, so that L* is empty
+inline size_t upper_word(const Text& text, size_t begin) {  // U+L*; called only where U*L+ failed, so L* is empty
     const size_t end = text.run(begin, kUpperSetRun);
     return end > begin ? end : 0;
 }

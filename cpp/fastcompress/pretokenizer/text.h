@@ -1,4 +1,4 @@
-// A text as the scanners read it: one character at a time, or one run of a class at a time.
+// A text as the scanners read it: one character, or one run of a class, at a time.
 #pragma once
 
 #include "fastcompress/pretokenizer/class_bitmaps.h"
@@ -23,12 +23,12 @@ class Text {
         const DecodedCodePoint decoded = decode_utf8(data_, position, size_);
         return {class_of(decoded.value), decoded.length, decoded.value};
     }
-    // The byte at a position, or 0 past the end (also the byte NUL; no caller looks for that one).
+    // The byte at a position, or 0 past the end. (A NUL byte looks the same; no caller searches for it.)
     uint8_t byte(size_t position) const { return position < size_ ? data_[position] : uint8_t{0}; }
     size_t size() const { return size_; }
     bool at_end(size_t position) const { return position >= size_; }
 
-    // The end of the run of a class from `position` on.
+    // The end of the run of the class that begins at `position`.
     size_t run(size_t position, RunClass run_class) const {
         if (position < bitmaps_.end()) {
             position = bitmaps_.run_end(run_class, position);
@@ -36,7 +36,7 @@ class Text {
         }
         return slow_run(position, run_class);
     }
-    // The character before `position`, which is not the first, begins here. Only for positions after a well-formed one.
+    // Where the character before `position` begins. Requires a position after a well-formed character.
     size_t before(size_t position) const {
         do --position;
         while ((data_[position] & 0xc0u) == 0x80u);
@@ -44,7 +44,7 @@ class Text {
     }
 
   private:
-    // Past the window of bitmaps: character by character.
+    // Continues a run past the window of the bitmaps, character by character.
     size_t slow_run(size_t position, RunClass run_class) const {
         for (Char c = at(position); c.length > 0 && belongs(c.cls, c.code_point, run_class); c = at(position)) {
             position += c.length;

@@ -13,7 +13,7 @@ bool is_ascii_space(uint8_t byte) {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-// 0 < end <= text.size().
+// Requires 0 < end <= text.size().
 bool is_letter_or_number_before(Bytes text, size_t end) {
     size_t begin = end - 1;
     while (begin > 0 && end - begin < 4 && (text[begin] & 0xc0u) == 0x80u) --begin;

@@ -1,11 +1,10 @@
-"""Writes text_tables.cc: what normalization to NFC needs, which characters a regex calls \\w, and which there are.
+"""Writes text_tables.cc: data for NFC, the characters that ``\\w`` of a regex matches, and the assigned characters.
 
     pip install unicodedata2==16.0.0 && python cpp/fastcompress/unicode/generate_text_tables.py
 
-NFC is that of Unicode 9.0, the version that `tokenizers` 0.23 normalizes by (tests/test_nfc.py compares the two on
-every code point). A character's normalization never changes once it is assigned, so these are the tables of Unicode
-16.0 without the characters in NEWER, which Unicode 9.0 leaves as they are. The rest is of Unicode 16.0, as in
-unicode_tables.cc.
+NFC follows Unicode 9.0, as `tokenizers` 0.23 does (tests/test_nfc.py compares the two on every code point). The
+normalization of a character never changes once it is assigned, so these are the tables of Unicode 16.0 without the
+characters in NEWER, which Unicode 9.0 leaves unchanged. Everything else follows Unicode 16.0, as in unicode_tables.cc.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 import unicodedata2
 
 UNICODE_VERSION = "16.0.0"
-# Characters after Unicode 9.0 that have a combining class or a canonical decomposition (DerivedAge.txt).
+# Characters assigned after Unicode 9.0 that have a combining class or a canonical decomposition (DerivedAge.txt).
 NEWER = """
 07FD 0897-089F 08CA-08D3 09FE 0C3C 0D3B-0D3C 0EBA 1715 1ABF-1ACE 1DF6-1DFA A82C 105C9 105E4 10D24-10D27 10D69-10D6D
 10EAB-10EAC 10EFD-10EFF 10F46-10F50 10F82-10F85 11070 11383 11385 1138E 11391 113C5 113C7-113C8 113CE-113D0 1133B 1145E
@@ -26,7 +25,7 @@ NEWER = """
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)  # composed by arithmetic, not by a table
 HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
 BLOCK_BITS = 7
-# Letters with the property Alphabetic but of a category that is not a letter's: circled and squared ones.
+# Circled and squared letters: they have the property Alphabetic, but not the category of a letter.
 OTHER_ALPHABETIC = [
     *range(0x24B6, 0x24EA),
     *range(0x1F130, 0x1F14A),
@@ -52,7 +51,7 @@ def combining_class(code_point: int) -> int:
 
 
 def decomposition(code_point: int) -> list[int]:
-    """The full canonical decomposition, or nothing."""
+    """Return the full canonical decomposition, or an empty list."""
     if code_point in HANGUL_SYLLABLES or code_point in NEWER_POINTS:
         return []
     parts = unicodedata2.normalize("NFD", chr(code_point))
@@ -60,20 +59,20 @@ def decomposition(code_point: int) -> list[int]:
 
 
 def primary_compositions() -> dict[tuple[int, int], int]:
-    """(first, second) -> composed, of Unicode without what it excludes from composition, and without Hangul."""
+    """Return {(first, second): composed}, without Hangul and the pairs that Unicode excludes from composition."""
     pairs = {}
     for code_point in range(0x110000):
         mapping = unicodedata2.decomposition(chr(code_point))
         parts = mapping.split()
         if len(parts) != 2 or mapping.startswith("<") or code_point in NEWER_POINTS:
             continue
-        if unicodedata2.normalize("NFC", chr(code_point)) == chr(code_point):  # else it is excluded
+        if unicodedata2.normalize("NFC", chr(code_point)) == chr(code_point):  # otherwise it is excluded
             pairs[int(parts[0], 16), int(parts[1], 16)] = code_point
     return pairs
 
 
 def nfc_classes(compositions: dict[tuple[int, int], int]) -> list[int]:
-    """By code point: its combining class, plus 256 if NFC may compose it with what stands before it or decompose it."""
+    """Return each code point's combining class, plus 256 if NFC may decompose it or compose it with the one before."""
     seconds = {second for _, second in compositions} | set(HANGUL_VOWELS_AND_TAILS)
     composed = set(compositions.values())
     return [

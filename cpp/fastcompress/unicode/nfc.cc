@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kFirstSyllable = 0xac00, kNumSyllables = 11172;
 constexpr uint32_t kFirstLead = 0x1100, kNumLeads = 19;
 constexpr uint32_t kFirstVowel = 0x1161, kNumVowels = 21;
-constexpr uint32_t kBeforeFirstTail = 0x11a7, kNumTails = 28;  // the first of them: no tail
+constexpr uint32_t kBeforeFirstTail = 0x11a7, kNumTails = 28;  // kBeforeFirstTail stands for no tail
 
 uint32_t compose(uint32_t first, uint32_t second) {
     if (first - kFirstLead < kNumLeads && second - kFirstVowel < kNumVowels) {
@@ -60,12 +60,12 @@ void order_canonically(std::vector<Letter>& letters) {
     }
 }
 
-// Composes each letter with the last starter, unless a letter of the same or a greater class stands between.
+// Composes each letter with the last starter, unless a letter of the same or a larger class stands between them.
 void compose_canonically(std::vector<Letter>& letters) {
     constexpr size_t kNoStarter = SIZE_MAX;
     size_t starter = kNoStarter;
     size_t size = 0;
-    uint32_t least_open = 0;  // letters of this class or a greater one can reach the starter
+    uint32_t least_open = 0;  // letters of this class or a larger one can reach the starter
     for (const Letter letter : letters) {
         if (starter != kNoStarter && letter.combining_class >= least_open) {
             const uint32_t composed = compose(letters[starter].code_point, letter.code_point);
@@ -86,19 +86,11 @@ void compose_canonically(std::vector<Letter>& letters) {
 }
 
 void append_utf8(uint32_t code_point, std::vector<uint8_t>& out) {
-    const auto tail = [&](int shift) { return static_cast<uint8_t>(0x80 | (code_point >> shift & 0x3f)); };
-    if (code_point < 0x80) {
-        out.push_back(static_cast<uint8_t>(code_point));
-    } else if (code_point < 0x800) {
-        out.insert(out.end(), {static_cast<uint8_t>(0xc0 | code_point >> 6), tail(0)});
-    } else if (code_point < 0x10000) {
-        out.insert(out.end(), {static_cast<uint8_t>(0xe0 | code_point >> 12), tail(6), tail(0)});
-    } else {
-        out.insert(out.end(), {static_cast<uint8_t>(0xf0 | code_point >> 18), tail(12), tail(6), tail(0)});
-    }
+    uint8_t bytes[4];
+    out.insert(out.end(), bytes, write_utf8(code_point, bytes));
 }
 
-// The first position from `begin` on whose byte is past ASCII.
+// Returns the first position from `begin` on whose byte is not ASCII.
 size_t skip_ascii(Bytes text, size_t begin) {
     size_t i = begin;
     for (; i + 8 <= text.size(); i += 8) {
@@ -110,14 +102,14 @@ size_t skip_ascii(Bytes text, size_t begin) {
     return i;
 }
 
-// A stretch of a text that NFC may change: from a starter that stays up to the next one.
+// A stretch of a text that NFC may change: from one inert starter up to the next.
 struct Stretch {
     size_t begin;
     size_t end;
 };
 
-// The first such stretch from `begin` on, where a starter that stays begins; {text.size(), text.size()} if there is
-// none.
+// Returns the first such stretch from `begin` on, or {text.size(), text.size()} if there is none. Requires that an
+// inert starter begins at `begin`.
 Stretch next_stretch(Bytes text, size_t begin) {
     size_t starter = begin;
     uint32_t last_class = 0;
@@ -125,7 +117,7 @@ Stretch next_stretch(Bytes text, size_t begin) {
     for (size_t i = begin; i < text.size();) {
         if (text[i] < 0x80) {
             if (!in_order) return {starter, i};
-            const bool is_single = i + 1 < text.size() && text[i + 1] >= 0x80;  // a space between words, say
+            const bool is_single = i + 1 < text.size() && text[i + 1] >= 0x80;  // for example a space between words
             const size_t end = is_single ? i + 1 : skip_ascii(text, i);
             starter = end - 1;
             last_class = 0;
@@ -150,8 +142,8 @@ Stretch next_stretch(Bytes text, size_t begin) {
 void append_nfc(Bytes stretch, std::vector<Letter>& letters, std::vector<uint8_t>& out) {
     letters.clear();
     size_t i = 0;
-    // Only the first character can be a stray byte (it is a starter that stays): it is copied, and composes with
-    // nothing.
+    // Only the first character can be a stray byte, since stray bytes are inert starters. It is copied, and composes
+    // with nothing.
     if (decode_utf8(stretch.data(), 0, stretch.size()).value == kInvalidCodePoint) out.push_back(stretch[i++]);
     while (i < stretch.size()) {
         const DecodedCodePoint c = decode_utf8(stretch.data(), i, stretch.size());
@@ -167,10 +159,10 @@ void append_nfc(Bytes stretch, std::vector<Letter>& letters, std::vector<uint8_t
 
 bool normalize_nfc(Bytes text, std::vector<uint8_t>& out) {
     std::vector<Letter> letters;
-    std::vector<uint8_t> normal;  // of one stretch
-    std::vector<uint8_t> result;  // becomes `out` when it is complete
+    std::vector<uint8_t> normal;  // the form C of one stretch
+    std::vector<uint8_t> result;  // moved to `out` once it is complete
     bool changed = false;
-    size_t copied = 0;  // of the text, to `result`
+    size_t copied = 0;  // the part of the text that is in `result`
     for (size_t begin = 0; begin < text.size();) {
         const Stretch stretch = next_stretch(text, begin);
         begin = stretch.end;

@@ -1,7 +1,8 @@
-// Unicode normalization form C, by the data of Unicode 9.0 (text_tables.h): canonical decomposition, canonical
-// ordering of combining characters, canonical composition (Unicode Standard Annex 15).
-//
-// A byte that belongs to no well-formed UTF-8 sequence stays, and nothing composes across it.
+// Unicode normalization form C (Unicode Standard Annex 15) with the data of Unicode 9.0 (text_tables.h): canonical
+// decomposition, canonical ordering of combining characters, canonical composition.
+//   e, acute (U+0301)               ->  é (U+00E9)
+//   q, acute (230), dot below (220) ->  q, dot below, acute: ordered by combining class; nothing composes
+// A byte outside of every well-formed UTF-8 sequence stays as it is, and nothing composes across it.
 #pragma once
 
 #include <vector>
@@ -10,11 +11,11 @@
 
 namespace fastcompress::unicode {
 
-// A text in form C has at most so many times the bytes of the text.
+// The form C of a text has at most this many times the bytes of the text.
 inline constexpr size_t kMaxNfcExpansion = 3;
 
-// Replaces `out` by the form C of the text and returns true, or returns false and leaves `out` alone if the text is in
-// form C already. Such texts, ASCII above all, cost a scan and no memory. O(n log n) in runs of combining characters, else O(n).
+// Replaces `out` with the form C of the text and returns true. If the text is already in form C, leaves `out` alone and
+// returns false; that takes one scan and no memory. O(n), or O(n log n) in runs of combining characters.
 bool normalize_nfc(Bytes text, std::vector<uint8_t>& out);
 
 }  // namespace fastcompress::unicode

@@ -1,7 +1,8 @@
-// A text as its owner keeps it: UTF-8 (or any bytes), or characters of one, two or four bytes each, as in CPython's str.
+// A text as its owner stores it: UTF-8 (or any bytes), or characters of one, two or four bytes each, as in CPython's
+// str.
 //
-// Short texts of the latter kind become UTF-8 where and when they are read, some at a time. That is ten times as fast as
-// asking CPython for it, needs no lock, and leaves no second copy in each str.
+// Short texts of the second kind are converted to UTF-8 when they are read, several at a time. That is ten times as
+// fast as CPython's own conversion, needs no lock, and leaves no second copy in each str.
 #pragma once
 
 #include <memory>
@@ -15,19 +16,19 @@ namespace fastcompress::unicode {
 
 struct StoredText {
     Bytes memory;
-    size_t char_bytes = 0;  // 0: the memory is the text itself
+    size_t char_bytes = 0;  // bytes per character; 0 if the memory is the text itself
 
     StoredText() = default;
     StoredText(Bytes text) : memory(text) {}
     StoredText(Bytes chars, size_t bytes_each) : memory(chars), char_bytes(bytes_each) {}
-    // No less than it has, and 16.
+    // An upper bound on the size in UTF-8, plus the 16 bytes that encode_utf8() may overwrite; 0 for bytes.
     size_t max_utf8_bytes() const { return char_bytes == 0 ? 0 : 2 * memory.size() + 16; }
 };
 
-// The UTF-8 of several texts, in memory that is used over and over.
+// The UTF-8 of several texts, in memory that is reused.
 class Utf8Buffer {
   public:
-    // Valid until the next call.
+    // Returns the texts as UTF-8. Valid until the next call.
     std::span<const Bytes> read(std::span<const StoredText> texts) {
         size_t capacity = 0;
         for (const StoredText& text : texts) capacity += text.max_utf8_bytes();

@@ -1,5 +1,5 @@
-// Generated tables about characters: the data of Unicode normalization, the characters that a regex calls \w, and those
-// that there are.
+// Generated tables of characters: the data of Unicode normalization, the characters that \w of a regex matches, and the
+// assigned code points.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace fastcompress::unicode {
 
-// What NFC (Unicode 9.0) makes of a code point.
+// The properties of a code point in NFC (Unicode 9.0).
 struct NfcClass {
     uint8_t combining_class;  // canonical; 0: a starter
-    bool changes;             // it may compose with what stands before it, or decompose (NFC_Quick_Check is not Yes)
+    bool changes;             // it may compose with the character before it, or decompose (NFC_Quick_Check is not Yes)
 };
 
 struct Decomposition {  // full and canonical: kDecompositionLetters[begin, begin + length)
@@ -27,12 +27,13 @@ struct Composition {
     uint32_t composed;
 };
 
-struct CodePointRange {  // both ends belong to it
+struct CodePointRange {  // both ends are included
     uint32_t first;
     uint32_t last;
 };
 
-// Two stages, as in char_class.h; the values index kNfcClasses, whose entry 0 is {0, false}: a starter that stays.
+// Tables of two stages, as in char_class.h. Their values index kNfcClasses. Its entry 0 is {0, false}: an inert
+// starter, which NFC never changes.
 extern const uint8_t kNfcBlockIndex[];
 extern const uint8_t kNfcBlocks[];
 extern const NfcClass kNfcClasses[];
@@ -40,16 +41,16 @@ extern const std::span<const Decomposition> kDecompositions;  // by code point, 
 extern const uint32_t kDecompositionLetters[];
 extern const std::span<const Composition> kCompositions;  // by (first, second), without Hangul syllables
 extern const std::span<const CodePointRange> kWordRanges;
-extern const std::span<const CodePointRange> kAssignedRanges;  // of a category other than Cn in kUnicodeVersion
+extern const std::span<const CodePointRange> kAssignedRanges;  // all categories but Cn, in kUnicodeVersion
 
-// code_point <= kInvalidCodePoint, which is a starter that stays.
+// Returns the index in kNfcClasses. Requires code_point <= kInvalidCodePoint, which is an inert starter.
 inline uint8_t nfc_class_index_of(uint32_t code_point) {
     return kNfcBlocks[size_t{kNfcBlockIndex[code_point >> 7]} << 7 | (code_point & 127)];
 }
 inline NfcClass nfc_class_of(uint32_t code_point) {
     return kNfcClasses[nfc_class_index_of(code_point)];
 }
-// A starter that stays, whatever stands around it.
+// Whether the code point is an inert starter: one that NFC never changes, whatever stands around it.
 inline bool is_nfc_inert(uint32_t code_point) {
     return code_point < 0x300 || nfc_class_index_of(code_point) == 0;
 }

@@ -1,11 +1,13 @@
-// By vector code some characters at a time: what each becomes is computed in a lane that is wide enough for the longest,
-// and a shuffle, one for each pattern of lengths, moves the bytes together.
+// With SIMD, several characters at a time: the UTF-8 of each is computed in a lane wide enough for the longest, and a
+// shuffle, one per combination of lengths, moves the bytes together.
+//   U+0041 U+00E9   lanes 41 00 | C3 A9   lengths 1, 2   shuffle 0 2 3   41 C3 A9
 #include "fastcompress/unicode/utf8_encode.h"
 
 #include <array>
 #include <bit>
 
 #include "fastcompress/common/targets.h"
+#include "fastcompress/unicode/utf8.h"
 
 #if defined(FASTCOMPRESS_AVX2)
 #include "fastcompress/common/x86_intrinsics.h"
@@ -18,27 +20,7 @@ bool is_surrogate(uint32_t code_point) {
     return code_point >= 0xd800 && code_point <= 0xdfff;
 }
 
-uint8_t* put(uint32_t code_point, uint8_t* out) {
-    const auto continuation = [&](int shift) { return static_cast<uint8_t>(0x80 | (code_point >> shift & 0x3f)); };
-    if (code_point < 0x80) {
-        *out++ = static_cast<uint8_t>(code_point);
-    } else if (code_point < 0x800) {
-        *out++ = static_cast<uint8_t>(0xc0 | code_point >> 6);
-        *out++ = continuation(0);
-    } else if (code_point < 0x10000) {
-        *out++ = static_cast<uint8_t>(0xe0 | code_point >> 12);
-        *out++ = continuation(6);
-        *out++ = continuation(0);
-    } else {
-        *out++ = static_cast<uint8_t>(0xf0 | code_point >> 18);
-        *out++ = continuation(12);
-        *out++ = continuation(6);
-        *out++ = continuation(0);
-    }
-    return out;
-}
-
-// Characters from `i` on, up to `end` or one past it, where a pair crosses it; returns the next one.
+// Writes the characters [i, end), or one more if a surrogate pair crosses `end`. Returns the position after them.
 template <class Char>
 size_t put_some(const Char* chars, size_t i, size_t end, size_t count, uint8_t*& out) {
     while (i < end) {
@@ -52,7 +34,7 @@ size_t put_some(const Char* chars, size_t i, size_t end, size_t count, uint8_t*&
                 code_point = 0xfffd;
             }
         }
-        out = put(code_point, out);
+        out = write_utf8(code_point, out);
     }
     return i;
 }
@@ -61,7 +43,7 @@ size_t put_some(const Char* chars, size_t i, size_t end, size_t count, uint8_t*&
 
 using Shuffles = std::array<std::array<uint8_t, 16>, 256>;
 
-// For eight lanes of two bytes. Bit i of the index: lane i is one byte, not two.
+// Shuffles for eight lanes of two bytes. Bit i of the index is set if lane i has one byte instead of two.
 constexpr Shuffles kShufflesOf2 = [] {
     Shuffles shuffles = {};
     for (size_t index = 0; index < 256; ++index) {
@@ -74,7 +56,8 @@ constexpr Shuffles kShufflesOf2 = [] {
     return shuffles;
 }();
 
-// For four lanes of four bytes. Bit i of the index: lane i is more than one byte; bit i + 4: it is three.
+// Shuffles for four lanes of four bytes. Bit i of the index is set if lane i has two or three bytes, bit i + 4 if
+// three.
 constexpr Shuffles kShufflesOf3 = [] {
     Shuffles shuffles = {};
     for (size_t index = 0; index < 256; ++index) {
@@ -95,7 +78,7 @@ FASTCOMPRESS_AVX2 void store_shuffled(__m128i lanes, const std::array<uint8_t, 1
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(lanes, load_128(shuffle.data())));
 }
 
-// Eight code points below 0x800, in lanes of 16 bits.
+// Writes eight code points below 0x800, in lanes of 16 bits.
 FASTCOMPRESS_AVX2 uint8_t* put_8(__m128i chars, uint8_t* out) {
     const __m128i is_ascii = _mm_cmpgt_epi16(_mm_set1_epi16(0x80), chars);
     const __m128i first = _mm_or_si128(_mm_srli_epi16(chars, 6), _mm_set1_epi16(static_cast<int16_t>(0x80c0)));
@@ -106,7 +89,7 @@ FASTCOMPRESS_AVX2 uint8_t* put_8(__m128i chars, uint8_t* out) {
     return out + 16 - std::popcount(index);
 }
 
-// Eight code points below 0x10000 that are no surrogates, in lanes of 32 bits.
+// Writes eight code points below 0x10000 that are not surrogates, in lanes of 32 bits.
 FASTCOMPRESS_AVX2 uint8_t* put_8_wide(__m256i chars, uint8_t* out) {
     const __m256i low = _mm256_and_si256(chars, _mm256_set1_epi32(0x3f));
     const __m256i middle = _mm256_and_si256(_mm256_slli_epi32(chars, 2), _mm256_set1_epi32(0x3f00));
@@ -132,7 +115,8 @@ FASTCOMPRESS_AVX2 bool any_bit(__m128i v, __m128i bits) {
     return !_mm_testz_si128(v, bits);
 }
 
-// Each returns how many characters it has written: 0 if those that follow are not for it.
+// Each writes up to 16 characters and returns their number; 0 if the next characters include some that it does not
+// handle.
 FASTCOMPRESS_AVX2 size_t put_vector(const uint8_t* chars, uint8_t*& out) {
     const __m128i v = load_128(chars);
     if (_mm_movemask_epi8(v) == 0) {
@@ -181,7 +165,7 @@ FASTCOMPRESS_AVX2 size_t put_vector(const uint32_t* chars, uint8_t*& out) {
     return 8;
 }
 
-// From `i` on.
+// Writes the characters from `i` on.
 template <class Char>
 FASTCOMPRESS_AVX2 size_t encode_with_avx2(const Char* chars, size_t count, uint8_t* out, size_t i = 0) {
     uint8_t* const begin = out;
@@ -193,10 +177,10 @@ FASTCOMPRESS_AVX2 size_t encode_with_avx2(const Char* chars, size_t count, uint8
     return static_cast<size_t>(out - begin);
 }
 
-// With AVX-512, lanes of 64 bytes in all, out of which the bytes that are not needed are squeezed. For as many characters
-// as are read there is room for as many bytes as are written (utf8_encode.h).
+// With AVX-512, the lanes have 64 bytes in all, and an instruction removes the unused ones. `out` has room for the
+// stores: 64 bytes of characters take at least as much there (utf8_encode.h).
 
-// 32 code points below 0x800, in lanes of 16 bits.
+// Writes 32 code points below 0x800, in lanes of 16 bits.
 FASTCOMPRESS_AVX512 uint8_t* put_32(__m512i chars, uint8_t* out) {
     const __mmask32 is_two = _mm512_cmpgt_epu16_mask(chars, _mm512_set1_epi16(0x7f));
     const __m512i low = _mm512_and_si512(chars, _mm512_set1_epi16(0x3f));
@@ -208,7 +192,7 @@ FASTCOMPRESS_AVX512 uint8_t* put_32(__m512i chars, uint8_t* out) {
     return out + 32 + std::popcount(is_two);
 }
 
-// 16 code points below 0x10000 that are no surrogates, in lanes of 32 bits.
+// Writes 16 code points below 0x10000 that are not surrogates, in lanes of 32 bits.
 FASTCOMPRESS_AVX512 uint8_t* put_16_wide(__m512i chars, uint8_t* out) {
     const __mmask16 over_one = _mm512_cmpgt_epu32_mask(chars, _mm512_set1_epi32(0x7f));
     const __mmask16 over_two = _mm512_cmpgt_epu32_mask(chars, _mm512_set1_epi32(0x7ff));
@@ -226,7 +210,7 @@ FASTCOMPRESS_AVX512 uint8_t* put_16_wide(__m512i chars, uint8_t* out) {
     return out + 16 + std::popcount(over_one) + std::popcount(over_two);
 }
 
-// Each is given 64 bytes of characters, and returns how many it has written, as above.
+// Each reads 64 bytes of characters and returns the number written, as put_vector() does.
 FASTCOMPRESS_AVX512 size_t put_long_vector(const uint8_t* chars, uint8_t*& out) {
     const __m512i v = _mm512_loadu_si512(chars);
     if (_mm512_movepi8_mask(v) == 0) {

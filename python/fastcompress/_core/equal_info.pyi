@@ -4,6 +4,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress._core.context_mixer import ContextMixer
+
 _Text: TypeAlias = str | bytes | bytearray | memoryview
 
 MAGIC: bytes
@@ -43,3 +45,11 @@ def train(
     num_threads: int,
     /,
 ) -> Codebook: ...
+
+class WindowCoder:
+    def __init__(self, mixer: ContextMixer, window_bits: int, /) -> None: ...
+    def encode(self, data: bytes, /) -> bytes: ...
+    def decode(self, code: bytes, max_bytes: int, /) -> tuple[bytes, npt.NDArray[np.uint32]]: ...
+
+def encode_document(mixer: ContextMixer, data: bytes, /) -> bytes: ...
+def decode_document(mixer: ContextMixer, code: bytes, max_bytes: int, /) -> tuple[bytes, npt.NDArray[np.uint32]]: ...

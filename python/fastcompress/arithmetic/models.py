@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress._arguments import as_integer, as_num_threads, as_path, as_texts, refuse_copy, shown
-from fastcompress._core import models as _core
+from fastcompress._core import arithmetic as _arithmetic
+from fastcompress._core import context_mixer as _core
 from fastcompress._deprecated import RenamedAttribute, renamed_argument
 from fastcompress._files import write_atomically
 from fastcompress.errors import DataError, FormatError, MissingFileError
@@ -286,7 +287,7 @@ class AdaptiveFrequencies:
         increment = as_integer(increment, "increment", 1, 2**16)
         if limit is not None:
             limit = as_integer(limit, "limit", 1, 2**32 - 1, or_none="2**precision")
-        self._core = _core.AdaptiveFrequencies(num_symbols, increment, limit or 0)
+        self._core = _arithmetic.AdaptiveFrequencies(num_symbols, increment, limit or 0)
 
     @property
     def num_symbols(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress._arguments import as_instance, as_integer
-from fastcompress._core import windows as _core
+from fastcompress._core import equal_info as _core
 from fastcompress.arithmetic import ContextMixer
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids

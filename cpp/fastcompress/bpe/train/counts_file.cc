@@ -59,26 +59,26 @@ std::unique_ptr<CountsReader> CountsReader::open(const std::string& path) {
     if (!reader->file_) {
         reader->fail(file_failed(path + ": cannot be read (" + std::generic_category().message(errno) + ")"));
     } else {
-        std::setvbuf(reader->file_.get(), nullptr, _IONBF, 0);  // buffer_ is one
+        std::setvbuf(reader->file_.get(), nullptr, _IONBF, 0);  // buffer_ is the buffer
         reader->read_header();
     }
     return reader;
 }
 
-std::unique_ptr<CountsReader> CountsReader::of(Bytes blob) {
+std::unique_ptr<CountsReader> CountsReader::from_bytes(Bytes blob) {
     std::unique_ptr<CountsReader> reader(new CountsReader());
     reader->unread_ = blob;
     reader->read_header();
     return reader;
 }
 
-// Makes at least `count` bytes unread, or as many as there are: false.
+// Makes at least `count` bytes available in unread_. Returns false if the file has fewer.
 bool CountsReader::fill(size_t count) {
     if (unread_.size() >= count) return true;
     if (!file_) return false;
     std::vector<uint8_t> larger(unread_.begin(), unread_.end());
-    while (larger.size() <
-           count) {  // a block at a time, so that a wrong length cannot make it allocate more than there is
+    // One block at a time, so that a wrong length cannot allocate more memory than the file has bytes.
+    while (larger.size() < count) {
         const size_t had = larger.size();
         larger.resize(had + kBufferBytes);
         const size_t got = std::fread(larger.data() + had, 1, kBufferBytes, file_.get());
@@ -90,7 +90,7 @@ bool CountsReader::fill(size_t count) {
     return unread_.size() >= count;
 }
 
-// The next bytes, or fewer at the end of the file.
+// Returns the next `count` bytes, or fewer at the end of the file.
 Bytes CountsReader::take(size_t count) {
     fill(count);
     const Bytes taken = unread_.first(std::min(count, unread_.size()));
@@ -106,7 +106,7 @@ std::optional<uint64_t> CountsReader::varint() {
         if (byte.empty()) return std::nullopt;
         value |= uint64_t{byte[0] & 0x7fu} << shift;
         if (byte[0] < 0x80)
-            return byte[0] == 0 && shift > 0 ? std::nullopt : std::optional(value);  // one spelling each
+            return byte[0] == 0 && shift > 0 ? std::nullopt : std::optional(value);  // each value has one encoding
     }
     return std::nullopt;
 }

@@ -1,6 +1,6 @@
-// Reading and writing counts of pretokens, sorted, one at a time: FORMAT.md says what each byte means.
+// Reads and writes sorted counts of pretokens, one at a time (FORMAT.md, "The file of pretoken counts").
 //
-// The same format serves files that users keep, and the runs that counting spills to disk.
+// The same format serves files that users keep, and the sorted runs that counting spills to disk.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ namespace fastcompress::bpe {
 
 using CountsEntry = PretokenCounts::Entry;
 
-// Entries in ascending order of pretokens, each distinct one once.
+// Entries in ascending order of pretokens, without repetitions.
 class SortedCounts {
   public:
     virtual ~SortedCounts() = default;
-    // The next entry, valid until the call after this one; nothing at the end or after an error (see status()).
+    // Returns the next entry, which is valid until the next call; nullopt at the end or after an error (see status()).
     virtual std::optional<CountsEntry> next() = 0;
     virtual Status status() const { return {}; }
 };
 
-// Where bytes go. False: they could not be written.
+// Takes bytes that are written. Returns false if they could not be written.
 using ByteSink = std::function<bool(Bytes)>;
 
 class CountsWriter {
   public:
     CountsWriter(ByteSink sink, std::string_view pattern);
-    // Entries in ascending order.
+    // Adds an entry. Requires ascending order.
     void add(const CountsEntry& entry);
-    // False if anything could not be written.
+    // Completes the file. Returns false if anything could not be written.
     bool finish();
 
   private:
@@ -51,16 +51,16 @@ class CountsWriter {
     bool ok_ = true;
 };
 
-// Reads one file, or bytes in memory, and checks everything: order, ranges, the number of entries, the checksum. Entries
-// come before the checksum is known to be right, so nothing made of them may be kept when status() says otherwise.
+// Reads one file, or bytes in memory, and checks everything: order, ranges, the number of entries, the checksum.
+// Entries are returned before the checksum is verified, so the caller must discard the results if status() is an error.
 class CountsReader : public SortedCounts {
   public:
     static std::unique_ptr<CountsReader> open(const std::string& path);
-    static std::unique_ptr<CountsReader> of(Bytes blob);  // which must outlive it
+    static std::unique_ptr<CountsReader> from_bytes(Bytes blob);  // the blob must outlive the reader
 
     std::optional<CountsEntry> next() override;
     Status status() const override { return status_; }
-    // Of the header; empty if it could not be read.
+    // The pattern in the header; empty if it could not be read.
     const std::string& pattern() const { return pattern_; }
 
   private:
@@ -77,7 +77,7 @@ class CountsReader : public SortedCounts {
     };
     std::unique_ptr<std::FILE, Close> file_;
     std::vector<uint8_t> buffer_;
-    Bytes unread_;  // of buffer_, or of the blob
+    Bytes unread_;  // the rest of buffer_, or of the blob
     Sha256 hash_;
     std::string pattern_;
     std::vector<uint8_t> pretoken_, previous_;
@@ -86,8 +86,8 @@ class CountsReader : public SortedCounts {
     Status status_;
 };
 
-// Several sources as one: each distinct pretoken with the sum of its counts. O(log sources) an entry. Its status is the
-// first error of a source.
+// Merges several sources: each distinct pretoken with the sum of its counts. O(log sources) per entry. Its status is
+// the first error of a source.
 class MergedCounts : public SortedCounts {
   public:
     explicit MergedCounts(std::vector<std::unique_ptr<SortedCounts>> sources);
@@ -105,7 +105,7 @@ class MergedCounts : public SortedCounts {
     void advance(SortedCounts* source);
 
     std::vector<std::unique_ptr<SortedCounts>> sources_;
-    std::vector<Head> heads_;  // a heap, the least pretoken on top
+    std::vector<Head> heads_;  // a heap with the smallest pretoken on top
     std::vector<uint8_t> pretoken_;
     Status status_;
 };

@@ -5,15 +5,17 @@
 namespace fastcompress::bpe {
 namespace {
 
-// std heaps keep the greatest on top: the most frequent, then the least pair, then the oldest list.
+// The order of the heap, whose top is the largest: the most frequent pair, then the smallest pair, then the oldest
+// list.
 bool comes_later(const MergeLoop::Candidate& a, const MergeLoop::Candidate& b) {
     if (a.count != b.count) return a.count < b.count;
     if (a.pair != b.pair) return a.pair > b.pair;
     return a.list > b.list;
 }
 
-// The first threshold is an even share of all occurrences among so many times the merges wanted. (32k merges of English
-// end at counts well above that; where they do not, all pairs are counted again, which costs little.)
+// The first threshold is the number of all occurrences divided by kEvenShares times the number of merges wanted. (32k
+// merges of English end at counts well above that. If counts fall below it, all pairs are counted again, which costs
+// little.)
 constexpr size_t kEvenShares = 48;
 constexpr int64_t kThresholdDivisor = 8;
 constexpr size_t kLeastCollection = size_t{1} << 18;
@@ -32,7 +34,7 @@ MergeLoop::MergeLoop(SymbolArray symbols, const MergeRules& rules, size_t num_me
     index_pairs();
 }
 
-// Below this, no pair is ever merged.
+// A pair with a lower count is never merged.
 int64_t MergeLoop::lowest_threshold() const {
     return rules_.huggingface ? 1 : rules_.min_frequency;
 }
@@ -42,13 +44,13 @@ bool MergeLoop::may_merge(TokenId left, TokenId right) const {
     return rules_.huggingface ? length < rules_.max_token_bytes : length <= rules_.max_token_bytes;
 }
 
-// Counts all pairs anew and keeps what is frequent.
+// Counts all pairs again and keeps the frequent ones.
 void MergeLoop::index_pairs() {
     pairs_.clear();
-    lists_.assign(1, {0, 0, kNoList});  // number kNoList is none
+    lists_.assign(1, {0, 0, kNoList});  // list kNoList stands for no list
     heap_.clear();
     positions_.shrink(0);
-    PairCounts all;  // with the number of positions for a list
+    PairCounts all;  // Slot::list is the number of positions here
     symbols_.for_each_pair([&](Position, TokenId left, TokenId right, int64_t count) {
         PairCounts::Slot& slot = all.insert(make_pair(left, right));
         slot.count += count;
@@ -126,8 +128,8 @@ void MergeLoop::merge(const Candidate& candidate, TokenId result) {
     if (positions_.size() > collect_at_) collect_positions();
 }
 
-// The positions to visit: the candidate's, and if its pair has other lists (huggingface), those of them that lie in the
-// same pretokens.
+// Returns the positions to visit: those of the candidate and, if its pair has other lists (huggingface), the positions
+// of these lists in the same pretokens.
 std::span<const MergeLoop::Position> MergeLoop::occurrences(const Candidate& candidate) {
     const List& list = lists_[candidate.list];
     const std::span<const Position> own(positions_.data() + list.begin, list.size);
@@ -177,7 +179,7 @@ void MergeLoop::visit_occurrences(std::span<const Position> positions, Pair pair
     }
 }
 
-// The place in neighbours_ of a symbol on one side, whose weight grows by count.
+// Adds `count` to the weight of a symbol on one side. Returns its index in neighbours_.
 uint32_t MergeLoop::neighbour(TokenId symbol, bool is_left, int64_t count) {
     uint32_t& known = (is_left ? left_neighbours_ : right_neighbours_)[symbol];
     if (known == 0) {
@@ -188,8 +190,8 @@ uint32_t MergeLoop::neighbour(TokenId symbol, bool is_left, int64_t count) {
     return known - 1;
 }
 
-// Where A B becomes X in A B A B, the second occurrence breaks the pair X A that the first one made. X is new, so all its
-// pairs are made here, and this is the only kind that is broken again at once.
+// When A B becomes X in A B A B, the second occurrence breaks the pair X A that the first one has just made. X is new,
+// so all of its pairs are made in this merge, and X A is the only kind that is broken again.
 void MergeLoop::count_frequent_pairs(Pair pair, TokenId result) {
     for (Neighbour& n : neighbours_) n.made = n.weight;
     if (const uint32_t again = left_neighbours_[result]; again != 0) {
@@ -198,7 +200,7 @@ void MergeLoop::count_frequent_pairs(Pair pair, TokenId result) {
     subtract_broken_pairs(pair);
 }
 
-// The same where X may be old: the table has every pair, so it does the sums.
+// The same if X may be an old symbol: the table contains every pair, so the sums are made there.
 void MergeLoop::count_all_pairs(Pair pair, TokenId result) {
     for (const Neighbour& n : neighbours_) {
         if (may_merge(n.symbol, result)) pairs_.insert(made_pair(n, result)).count += n.weight;
@@ -216,7 +218,7 @@ void MergeLoop::subtract_broken_pairs(Pair pair) {
     }
 }
 
-// Gives every pair made often enough a list of its positions and a place in the heap.
+// Adds every new pair that is frequent enough to the heap, with a list of its positions.
 void MergeLoop::push_made_pairs(TokenId result) {
     for (Neighbour& n : neighbours_) {
         (n.is_left ? left_neighbours_ : right_neighbours_)[n.symbol] = 0;
@@ -239,11 +241,11 @@ void MergeLoop::push_made_pairs(TokenId result) {
     events_.clear();
 }
 
-// Drops the positions of popped lists, and those where the pair is no more. (Under Hugging Face's rules these still say
-// which pretokens a merge visits.)
+// Drops the positions of popped lists, and those where the pair no longer is. (Under the rules of Hugging Face the
+// latter are kept, because they determine the pretokens that a merge visits.)
 void MergeLoop::collect_positions() {
     std::vector<Candidate> live = heap_;
-    std::ranges::sort(live, {}, &Candidate::list);  // lists of greater number begin later
+    std::ranges::sort(live, {}, &Candidate::list);  // lists with a larger index begin later
     size_t kept = 0;
     for (const Candidate& candidate : live) {
         List& list = lists_[candidate.list];

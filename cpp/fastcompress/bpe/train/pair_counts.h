@@ -27,22 +27,22 @@ class PairCounts {
     struct Slot {
         uint64_t key;  // pair + 1; 0: empty
         int64_t count;
-        uint32_t list;  // of the owner's; 0 at first
+        uint32_t list;  // for the owner of the table; 0 at first
         Pair pair() const { return key - 1; }
     };
 
-    // Null if the pair is not there. A pointer is good until the next insert.
+    // Returns null if the pair is not in the table. A pointer is valid until the next insert().
     Slot* find(Pair pair) {
-        Slot& slot = slots_[place_of(pair)];
+        Slot& slot = slots_[slot_of(pair)];
         return slot.key == 0 ? nullptr : &slot;
     }
-    // Added with count 0 if it is not there.
+    // Returns the slot of a pair, which is added with count 0 if it is new.
     Slot& insert(Pair pair) {
-        size_t i = place_of(pair);
+        size_t i = slot_of(pair);
         if (slots_[i].key == 0) {
             if (num_used_ >= slots_.size() / 2) {
                 grow();
-                i = place_of(pair);
+                i = slot_of(pair);
             }
             ++num_used_;
             slots_[i].key = pair + 1;
@@ -60,7 +60,7 @@ class PairCounts {
     }
 
   private:
-    size_t place_of(Pair pair) const {
+    size_t slot_of(Pair pair) const {
         const size_t mask = slots_.size() - 1;
         size_t i = mix64(pair) & mask;
         while (slots_[i].key != 0 && slots_[i].key != pair + 1) i = (i + 1) & mask;
@@ -70,7 +70,7 @@ class PairCounts {
         HugeArray<Slot> old(slots_.size() * 2);
         std::swap(old, slots_);
         for (size_t i = 0; i < old.size(); ++i) {
-            if (old[i].key != 0) slots_[place_of(old[i].pair())] = old[i];
+            if (old[i].key != 0) slots_[slot_of(old[i].pair())] = old[i];
         }
     }
 

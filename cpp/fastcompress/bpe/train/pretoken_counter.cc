@@ -14,7 +14,7 @@ namespace fastcompress::bpe {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 19;
-constexpr size_t kMaxRuns = 64;  // that are open at once
+constexpr size_t kMaxRuns = 64;  // that are open at the same time
 
 class SortedTable : public SortedCounts {
   public:
@@ -29,7 +29,7 @@ class SortedTable : public SortedCounts {
     size_t next_ = 0;
 };
 
-// The entries of a counter that is of no more use.
+// The entries of an unusable counter.
 class FailedCounts : public SortedCounts {
   public:
     explicit FailedCounts(Status why) : why_(std::move(why)) {}
@@ -40,7 +40,7 @@ class FailedCounts : public SortedCounts {
     Status why_;
 };
 
-// Texts, long ones in pieces, where the pretokens stay what they are.
+// Returns the texts, long ones cut into pieces where that does not change their pretokens.
 std::vector<Bytes> pieces_of(std::span<const Bytes> texts, pretokenizer::Pattern pattern, size_t num_threads) {
     if (num_threads == 1 || pattern == pretokenizer::Pattern::kNone) return {texts.begin(), texts.end()};
     std::vector<Bytes> pieces;
@@ -72,18 +72,19 @@ Status PretokenCounter::add_texts(std::span<const Bytes> texts, size_t num_threa
     return merge_runs_if_many();
 }
 
-// Counts each piece in the table of its part. On std::bad_alloc the pieces are subtracted again, unless some of them are
-// on disk by then.
+// Counts each piece in the table of its part. On std::bad_alloc subtracts the pieces again, unless some of them have
+// been spilled by then.
 Status PretokenCounter::count_pieces(std::span<const Bytes> pieces, size_t num_parts) {
     struct Part {
         size_t begin = 0;
-        size_t end = 0;  // of the pieces counted so far
+        size_t end = 0;  // end of the pieces counted so far
         Status error;
     };
     std::vector<Part> parts(num_parts);
     const size_t num_runs = runs_.size();
     Status if_spilled = file_failed(
-        "pretoken counts: memory ran out while texts were counted, of which part was on disk already; count anew");
+        "pretoken counts: memory ran out after some of the texts had been written to disk; count again from the "
+        "beginning");
     Rollback rollback([&] {
         if (runs_.size() > num_runs) {
             failed_ = std::move(if_spilled);
@@ -115,7 +116,7 @@ Status PretokenCounter::count_pieces(std::span<const Bytes> pieces, size_t num_p
     return {};
 }
 
-// Entries are collected in a table, and runs, of their own, which become part of the counter when all have been read.
+// Collects entries in a separate table and separate runs, which become part of the counter once all have been read.
 Status PretokenCounter::add(SortedCounts& entries) {
     if (!failed_.ok()) return failed_;
     merge_tables();
@@ -208,7 +209,7 @@ void PretokenCounter::merge_tables() {
     }
 }
 
-// Writes a table that has grown larger than `cap` to a run, whose path it adds to `runs`, and empties it. On an error or
+// If a table is larger than `cap`, writes it to a run, adds the path to `runs`, and empties the table. On an error or
 // std::bad_alloc both are as before.
 Status PretokenCounter::spill_if_over(PretokenCounts& table, size_t cap, std::vector<std::string>& runs) {
     if (table.memory_bytes() <= cap || table.size() == 0) return {};
@@ -227,7 +228,7 @@ std::string PretokenCounter::new_run_path() {
     return settings_.folder + "/" + std::to_string(run_number_++) + ".counts";
 }
 
-// Leaves no file behind unless it is complete.
+// Writes a run. Leaves no incomplete file behind.
 Status PretokenCounter::write_run(const std::string& path, SortedCounts& entries) {
     struct Close {
         void operator()(std::FILE* file) const { std::fclose(file); }
@@ -255,8 +256,8 @@ Status PretokenCounter::write_run(const std::string& path, SortedCounts& entries
     return {};
 }
 
-// Merges the oldest runs into one until few are left. If there is no memory for that, it is put off: the counts are
-// complete as they are.
+// Merges the oldest runs into one until at most kMaxRuns are left. If there is no memory for that, it is postponed: the
+// counts are complete without it.
 Status PretokenCounter::merge_runs_if_many() try {
     while (runs_.size() > kMaxRuns) {
         std::vector<std::unique_ptr<SortedCounts>> sources;
@@ -270,7 +271,7 @@ Status PretokenCounter::merge_runs_if_many() try {
         for (size_t i = 0; i < kMaxRuns; ++i) std::remove(runs_[i].c_str());
         runs_[kMaxRuns - 1] = std::move(merged);
         runs_.erase(runs_.begin(), runs_.begin() + kMaxRuns - 1);
-        std::rotate(runs_.begin(), runs_.begin() + 1, runs_.end());  // behind the others
+        std::rotate(runs_.begin(), runs_.begin() + 1, runs_.end());  // after the others
     }
     return {};
 } catch (const std::bad_alloc&) {

@@ -1,9 +1,10 @@
 // Counts the pretokens of a corpus on several threads, in bounded memory.
 //
-// Each thread has a table of its own (PretokenCounts). Texts go to threads in stretches of equal size, long ones cut where
-// that changes nothing (text_cut.h). When a table exceeds its share of max_memory_bytes, it is written to disk as a sorted
-// run and emptied; at the end runs and tables are merged k ways. Sums do not depend on who counted what, so the result is
-// the same for every number of threads, every way to divide the texts, and every cap.
+// Each thread has its own table (PretokenCounts). Texts are divided among threads in stretches of equal size, and long
+// texts are cut where that does not change their pretokens (text_cut.h). When a table exceeds its share of
+// max_memory_bytes, it is written to disk as a sorted run and emptied. At the end, runs and tables are merged. Sums do
+// not depend on the order of additions, so the result is the same for every number of threads, every division of the
+// texts, and every limit.
 #pragma once
 
 #include <atomic>
@@ -23,33 +24,35 @@ class PretokenCounter {
   public:
     struct Settings {
         pretokenizer::Pattern pattern = pretokenizer::Pattern::kCl100k;
-        // Tables larger than this in all are spilled. The least that is kept to: a table of 1,024 pretokens a thread.
+        // Tables are spilled when they exceed this in all. A smaller limit than 1,024 pretokens per thread has no
+        // effect.
         size_t max_memory_bytes = std::numeric_limits<size_t>::max();
-        std::string folder;  // for runs; theirs alone. Who made it removes it
+        std::string folder;  // folder for runs, used for nothing else; the caller creates and removes it
     };
     explicit PretokenCounter(Settings settings) : settings_(std::move(settings)), tables_(1) {}
 
-    // All counts together stay below this, so none overflows the signed 64-bit sums of training or the file's varints.
+    // The sum of all counts is at most this, so that it fits the signed 64-bit sums of training and the varints of the
+    // file.
     static constexpr uint64_t kMaxTotal = (uint64_t{1} << 63) - 1;
 
-    // Adds the pretokens of texts. O(bytes) divided by threads. Fails (kInvalidData) before it adds anything if the
-    // counts might overflow. On std::bad_alloc nothing is added; but if part of the texts has been spilled by then, or a
-    // run cannot be written (kFile), the counter is of no more use, and every later call fails.
+    // Adds the pretokens of texts. O(bytes), divided among the threads. kInvalidData, with nothing added, if the counts
+    // might overflow. On std::bad_alloc nothing is added. But if some of the texts have been spilled by then, or a run
+    // cannot be written (kFile), the counter becomes unusable, and every later call fails.
     Status add_texts(std::span<const Bytes> texts, size_t num_threads);
     // Adds all entries, whose pretokens are not empty. On an error or std::bad_alloc nothing is added.
     Status add(SortedCounts& entries);
 
-    // Adds what another counter holds, or on an error or std::bad_alloc nothing. Fails (kInvalidData) if the counts might
-    // overflow.
+    // Adds the counts of another counter. kInvalidData if the counts might overflow. On an error or std::bad_alloc
+    // nothing is added.
     Status add(PretokenCounter& other);
 
-    // All entries; valid while nothing is added.
+    // Returns all entries. They are valid until something is added.
     std::unique_ptr<SortedCounts> sorted();
-    // Calls visit(entry) for each distinct pretoken, in any order, which is faster where nothing was spilled.
+    // Calls visit(entry) for each distinct pretoken, in any order. Faster than sorted() if nothing was spilled.
     Status for_each(const std::function<void(const CountsEntry&)>& visit);
-    // The number of distinct pretokens; reads everything if something was spilled.
+    // Returns the number of distinct pretokens. Reads all entries if something was spilled.
     Result<uint64_t> size();
-    // Gives back the memory of tables; runs stay. To be called last.
+    // Frees the memory of tables; runs stay. Must be the last call.
     void clear();
 
     pretokenizer::Pattern pattern() const { return settings_.pattern; }
@@ -68,10 +71,10 @@ class PretokenCounter {
     Settings settings_;
     std::vector<PretokenCounts> tables_;  // at least one
     std::vector<std::string> runs_;
-    std::mutex runs_mutex_;  // of runs_ while threads count
+    std::mutex runs_mutex_;  // guards runs_ while threads count
     std::atomic<size_t> run_number_ = 0;
-    Status failed_;           // why the counter is of no more use, if it is not
-    uint64_t max_total_ = 0;  // all counts together are at most this: a text adds at most its bytes
+    Status failed_;           // why the counter is unusable, if it is
+    uint64_t max_total_ = 0;  // an upper bound on the sum of all counts: a text adds at most its number of bytes
 };
 
 }  // namespace fastcompress::bpe

@@ -11,7 +11,7 @@
 namespace fastcompress::bpe {
 namespace {
 
-// bytes 0 to 7 of the key and 8 to 14 follow each other in memory, which entry() relies on
+// Bytes 0 to 7 of a key and bytes 8 to 14 are adjacent in memory, which entry() relies on.
 static_assert(offsetof(ShortKey, low) == 0 && offsetof(ShortKey, high) == 8);
 
 }  // namespace
@@ -35,7 +35,7 @@ void PretokenCounts::add_text(Bytes text, pretokenizer::Pattern pattern) {
     };
     std::array<Pending, 64> pending;
     size_t num_pending = 0;
-    // How many were added: of the short pretokens the first ones, and of the long ones, whichever came in between.
+    // The numbers of short and of long pretokens that have been added, each from the beginning of the text.
     size_t num_short_added = 0;
     size_t num_long_added = 0;
     Rollback rollback([&] { subtract_first(text, pattern, num_short_added, num_long_added); });
@@ -43,7 +43,7 @@ void PretokenCounts::add_text(Bytes text, pretokenizer::Pattern pattern) {
         for (size_t i = 0; i < num_pending; ++i, ++num_short_added) add_short(pending[i].key, pending[i].hash, 1);
         num_pending = 0;
     };
-    // Up to here 16 bytes can be read from any byte on.
+    // 16 bytes can be read from any byte before this one on.
     const uint8_t* const wide_end = text.data() + (text.size() < 16 ? 0 : text.size() - 15);
     pretokenizer::for_each_pretoken(pattern, text, [&](Bytes pretoken) {
         if (pretoken.size() > ShortKey::kMaxBytes) {
@@ -66,7 +66,7 @@ void PretokenCounts::subtract_text(Bytes text, pretokenizer::Pattern pattern) {
     subtract_first(text, pattern, SIZE_MAX, SIZE_MAX);
 }
 
-// Takes back the first short and the first long pretokens of a text.
+// Subtracts the first num_short short and the first num_long long pretokens of a text.
 void PretokenCounts::subtract_first(Bytes text, pretokenizer::Pattern pattern, size_t num_short, size_t num_long) {
     pretokenizer::for_each_pretoken(pattern, text, [&](Bytes pretoken) {
         size_t& num_left = pretoken.size() > ShortKey::kMaxBytes ? num_long : num_short;
@@ -131,7 +131,7 @@ void PretokenCounts::add_short(ShortKey key, uint64_t hash, uint64_t count) {
     ++num_short_;
 }
 
-// Where a key is, or would be.
+// Returns the slot of a key, or the empty slot where it belongs.
 size_t PretokenCounts::find_short(ShortKey key, uint64_t hash) const {
     const size_t mask = short_slots_.size() - 1;
     size_t i = hash & mask;
@@ -156,7 +156,7 @@ void PretokenCounts::add_long(Bytes pretoken, uint64_t count) {
     long_slots_[i] = static_cast<uint32_t>(long_entries_.size());
 }
 
-// The slot of a long pretoken, or the empty one where it would be.
+// Returns the slot of a long pretoken, or the empty slot where it belongs.
 size_t PretokenCounts::find_long(Bytes pretoken, uint64_t hash) const {
     const size_t mask = long_slots_.size() - 1;
     size_t i = hash & mask;
@@ -187,7 +187,7 @@ void PretokenCounts::grow_long() {
     index_long();
 }
 
-// Enters all long entries into long_slots_, which are empty.
+// Adds all long entries to long_slots_, which must be empty.
 void PretokenCounts::index_long() {
     const size_t mask = long_slots_.size() - 1;
     for (size_t e = 0; e < long_entries_.size(); ++e) {
@@ -197,7 +197,7 @@ void PretokenCounts::index_long() {
     }
 }
 
-// Takes back what was added before. Entries of which nothing is left go: short ones at once, long ones by
+// Subtracts what was added before. An entry with count 0 is removed: a short one at once, a long one by
 // drop_empty_long().
 void PretokenCounts::subtract(Bytes pretoken, uint64_t count) {
     if (pretoken.size() <= ShortKey::kMaxBytes) {
@@ -213,7 +213,7 @@ void PretokenCounts::subtract(Bytes pretoken, uint64_t count) {
     found.count -= count;
 }
 
-// Moves those that follow, and would no longer be found, into the gap.
+// Removes an entry. Moves following entries that would no longer be found into the gap.
 void PretokenCounts::erase_short(size_t slot) {
     const size_t mask = short_slots_.size() - 1;
     size_t gap = slot;

@@ -1,9 +1,9 @@
-// A multiset of pretokens: how often each distinct one occurs. What BPE learns from.
+// The number of occurrences of each distinct pretoken, which is all that BPE learns from.
 //
-// Tables add up: counting parts of a corpus apart and adding the tables gives the same as counting it whole. Of a
-// pretoken of up to 15 bytes, which nearly all are, the table holds the bytes themselves (ShortKey), so that counting one
-// is a single access to memory; and pretokens are looked up in batches whose slots were asked for before (as in the
-// encoder), so that these accesses overlap.
+// Tables can be added: counting the parts of a corpus separately and adding the tables gives the same counts as
+// counting all of it. Nearly all pretokens have up to 15 bytes. For these, the table stores the bytes themselves
+// (ShortKey), so that counting one is a single memory access, and they are looked up in batches whose slots were
+// prefetched (as in the encoder), so that these accesses overlap.
 #pragma once
 
 #include <vector>
@@ -27,23 +27,24 @@ class PretokenCounts {
     PretokenCounts(PretokenCounts&& other) noexcept { *this = std::move(other); }
     PretokenCounts& operator=(PretokenCounts&& other) noexcept;
 
-    // On std::bad_alloc these add nothing.
+    // On std::bad_alloc, add_text() and add() add nothing.
+    //
     // Adds the pretokens of a text. O(text).
     void add_text(Bytes text, pretokenizer::Pattern pattern);
-    // Adds `count` >= 1 times one pretoken, which is not empty.
+    // Adds a pretoken `count` times. Requires count >= 1 and a pretoken that is not empty.
     void add(Bytes pretoken, uint64_t count);
     // Adds all entries of another table.
     void add(const PretokenCounts& other);
-    // Takes back what add_text() added, in any order. Needs no memory, which may stay larger than before. O(text), and
-    // O(table) if the text has long pretokens that nothing else has.
+    // Subtracts a text that add_text() has added; the order does not matter. Allocates nothing, and keeps the memory.
+    // O(text), plus O(table) if the text has long pretokens that occur nowhere else.
     void subtract_text(Bytes text, pretokenizer::Pattern pattern);
 
     size_t size() const { return num_short_ + long_entries_.size(); }  // distinct pretokens
     size_t memory_bytes() const;
-    // Forgets everything and gives the memory back.
+    // Removes everything and frees the memory.
     void clear() { *this = PretokenCounts(); }
 
-    // Calls visit(Entry) for each distinct pretoken, in no order that means anything.
+    // Calls visit(Entry) for each distinct pretoken, in an arbitrary order.
     template <class Visit>
     void for_each(const Visit& visit) const {
         for (uint32_t slot = 0; slot < short_slots_.size(); ++slot) {
@@ -51,7 +52,7 @@ class PretokenCounts {
         }
         for (size_t i = 0; i < long_entries_.size(); ++i) visit(entry(short_slots_.size() + i));
     }
-    // All entries by pretoken, bytes compared as unsigned numbers.
+    // Returns all entries, sorted by pretoken; bytes compare as unsigned numbers.
     std::vector<Entry> sorted() const;
 
   private:
@@ -65,7 +66,7 @@ class PretokenCounts {
         size_t length;
         uint64_t count;
     };
-    // By number: the slots of the short table, then the long entries.
+    // Entries are numbered: first the slots of the short table, then the long entries.
     Entry entry(size_t number) const {
         if (number < short_slots_.size()) {
             const ShortSlot& slot = short_slots_[number];
@@ -87,7 +88,7 @@ class PretokenCounts {
     void erase_short(size_t slot);
     void drop_empty_long();
 
-    HugeArray<ShortSlot> short_slots_;  // open addressing, a power of two of slots; or none yet
+    HugeArray<ShortSlot> short_slots_;  // open addressing; empty, or a power of two of slots
     size_t num_short_ = 0;
     std::vector<LongEntry> long_entries_;
     GrowingArray<uint8_t> long_bytes_;

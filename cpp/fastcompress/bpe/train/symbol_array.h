@@ -1,17 +1,18 @@
-// The pretokens that merges are learned from, as one array of symbols (token ids) that shrink to fewer, longer ones.
+// The pretokens that merges are learned from, as one array of symbols (token ids), which become fewer and longer.
 //
-// A cell a byte, and one more before each pretoken:
+// There is one cell per byte, and one more before each pretoken:
 //
-//     [boundary 0] t h e [boundary 1] c a t [boundary 2] ...          boundaries name the pretoken that follows
-//     [boundary 0] X . X [boundary 1] c Y Y [boundary 2] ...          after t h e -> X and a t -> Y ("." has no meaning)
+//     [boundary 0] t h e [boundary 1] c a t [boundary 2] ...        a boundary has the number of the pretoken after it
+//     [boundary 0] X . X [boundary 1] c Y Y [boundary 2] ...        after t h e -> X and a t -> Y ("." is meaningless)
 //
-// A symbol lies in as many cells as it has bytes and stands in the first and the last of them. So the symbol after one
-// begins that many cells on, the symbol before one is read from the cell before it, and a merge is two writes: a linked
-// list without links, four bytes a byte of text (compare YouTokenToMe), in which a pretoken may have any length.
+// A symbol occupies as many cells as it has bytes, and is stored in the first and the last of them. So the next symbol
+// begins that many cells later, the symbol before is in the cell before, and a merge takes two writes. That is a linked
+// list without links, of four bytes per byte of text (compare YouTokenToMe), in which pretokens may have any length.
 //
-// A cell where symbol s began once, and which holds s, is still where it begins: if s was since merged with what was before
-// it, its first cell is either inside a symbol, and was given kNoSymbol, or the last cell of one, and was given that
-// symbol; but then s had one byte, and that symbol has more.
+// Invariant: if symbol s once began at a cell that now contains s, it still begins there. Suppose that s was merged
+// with the symbol before it. Then its first cell is either inside the new symbol, and contains kNoSymbol, or is the
+// last cell of the new symbol, and contains that. In the second case s had one byte and the new symbol has more, so
+// they differ.
 #pragma once
 
 #include <span>
@@ -32,12 +33,12 @@ class SymbolArray {
     static constexpr size_t kMaxCells = 0xffffffffu;
     static constexpr size_t kMaxPretokens = 0x7ffffffeu;
 
-    // length_of[symbol] is the number of bytes; symbols made later are told by add_symbol.
+    // length_of[symbol] is the number of bytes. add_symbol() adds the symbols made later.
     explicit SymbolArray(std::vector<uint32_t> length_of) : length_of_(std::move(length_of)) {}
 
-    // Appends a pretoken that occurs `count` times. False: there is no room (4 GiB in all).
+    // Appends a pretoken that occurs `count` times. Returns false if there is no room (4 GiB in all).
     bool add_pretoken(std::span<const TokenId> symbols, int64_t count);
-    // After the last pretoken, before anything else.
+    // Must be called after the last pretoken and before any function below.
     void finish();
     void add_symbol(uint32_t length) { length_of_.push_back(length); }
 
@@ -47,7 +48,7 @@ class SymbolArray {
     uint32_t length(TokenId symbol) const { return length_of_[symbol]; }
 
     static bool is_boundary(TokenId cell) { return cell >= kBoundary; }
-    // Whether `left` begins at p, where it did once, and `right` follows it.
+    // Whether `left` begins at p and `right` follows it. Requires that `left` once began there.
     bool is_at(Position p, TokenId left, TokenId right) const {
         return cells_[p] == left && cells_[p + length_of_[left]] == right;
     }
@@ -57,7 +58,8 @@ class SymbolArray {
     TokenId before(Position p) const { return cells_[p - 1]; }
     void prefetch(Position p) const { fastcompress::prefetch(cells_.data() + p); }
 
-    // The pretoken that a cell belongs to. At most kBlockCells steps: back to the pretoken's boundary or the block's begin.
+    // The pretoken that a cell belongs to. Takes at most kBlockCells steps, back to its boundary or the beginning of
+    // the block.
     uint32_t pretoken_at(Position p) const {
         const Position block = p / kBlockCells;
         const uint32_t first = first_pretoken_[block];
@@ -69,7 +71,7 @@ class SymbolArray {
     }
     int64_t count_at(Position p) const { return counts_[pretoken_at(p)]; }
 
-    // Makes one symbol of `left` at p and `right` at q, which follows it.
+    // Replaces the symbol at p and the symbol at q, which follows it, with `result`.
     void merge(Position p, Position q, uint32_t right_length, TokenId result) {
         cells_[p] = result;
         cells_[q] = kNoSymbol;

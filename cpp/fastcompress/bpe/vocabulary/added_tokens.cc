@@ -10,8 +10,8 @@
 namespace fastcompress::bpe {
 namespace {
 
-// The last character of a text that is not empty: of the readings that begin up to three bytes before its end, the one
-// that reaches the end. (A stray byte reads as one invalid character.)
+// Returns the last character of a text that is not empty: the one that ends with the text, among those that begin at
+// one of its last four bytes. (A stray byte is one invalid character.)
 unicode::DecodedCodePoint last_character(Bytes text) {
     const size_t longest = std::min<size_t>(4, text.size());
     for (size_t length = longest; length > 1; --length) {
@@ -52,7 +52,7 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<Pattern> patterns)
 }
 
 void AddedTokenMatcher::add_nodes() {
-    struct Task {  // give the node its children, for patterns_[begin, end), which share their first `depth` bytes
+    struct Task {  // to add the children of a node for patterns_[begin, end), which share their first `depth` bytes
         uint32_t node;
         size_t depth, begin, end;
     };
@@ -87,8 +87,8 @@ uint32_t AddedTokenMatcher::child(uint32_t node, uint8_t byte) const {
     return parent.first_child + static_cast<uint32_t>(found - children.begin());
 }
 
-// Goes on to the first position whose two bytes begin a token, or to where less than a block is left. By blocks, in
-// loops that compilers turn into vector code.
+// Returns the first position from `begin` on whose two bytes begin a token, or the position where less than a block is
+// left. Proceeds by blocks, in loops that compilers vectorize.
 size_t AddedTokenMatcher::skip_blocks(Bytes text, size_t begin) const {
     constexpr size_t kBlock = 64;
     size_t i = begin;
@@ -109,7 +109,8 @@ size_t AddedTokenMatcher::skip_blocks(Bytes text, size_t begin) const {
     return i;
 }
 
-// The first position from `begin` on whose two bytes some token begins with; at the text's end, whose byte.
+// Returns the first position from `begin` on whose two bytes begin some token; for the last byte of the text, whose
+// byte does.
 size_t AddedTokenMatcher::skip_to_candidate(Bytes text, size_t begin) const {
     for (size_t i = begin; i < text.size(); ++i) {
         if (rare_first_byte_ >= 0) {

@@ -1,10 +1,11 @@
-// Tokens that stand beside the merges: their texts are sought in a text before it is cut into pretokens. Special
-// tokens are the best known of them.
+// Added tokens, which take no part in merges: a text is searched for their texts before it is split into pretokens.
+// Special tokens are the best-known kind.
 //
-// The semantics are those of `tokenizers` 0.23 (its "added tokens"): of the tokens that occur, the leftmost is taken,
-// of those that begin at one place the longest; then the search goes on behind it. A match of a single_word token
-// beside a word character is ordinary text, and so is that of a special token that the caller does not allow. Tokens
-// not `normalized` are sought in the text as it is, the others afterwards in the normalized rest.
+// The semantics are those of the "added tokens" of `tokenizers` 0.23. The leftmost occurrence is taken, and the longest
+// of those that begin at the same position; then the search continues after it. An occurrence of a single_word token
+// next to a word character is ordinary text, and so is a special token that the caller does not allow. Tokens without
+// the flag `normalized` are searched for in the text as it is; the others afterwards, in the normalized rest.
+//   tokens "<|a|>" and "<|a|>b"    text "x<|a|>bc"   ->   text "x", token "<|a|>b", text "c"
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,12 @@
 namespace fastcompress::bpe {
 
 enum AddedTokenFlag : uint8_t {
-    kSpecial = 1 << 0,       // a token only where the caller allows it
-    kNormalized = 1 << 1,    // sought in the normalized text, by its own normalized form
+    kSpecial = 1 << 0,       // a token only if the caller allows it
+    kNormalized = 1 << 1,    // searched for in the normalized text, in its own normalized form
     kLstrip = 1 << 2,        // takes the white space before it
     kRstrip = 1 << 3,        // takes the white space after it
-    kSingleWord = 1 << 4,    // no word character (\w) may stand beside it
-    kSharesId = 1 << 5,      // its id is that of an ordinary token too, and decodes to that token's bytes
+    kSingleWord = 1 << 4,    // no word character (\w) may stand next to it
+    kSharesId = 1 << 5,      // it has the id of an ordinary token, and the id decodes to the bytes of that token
     kNeverMatched = 1 << 6,  // its id can be decoded, but no text encodes to it
 };
 inline constexpr uint8_t kAllAddedTokenFlags = (1 << 7) - 1;
@@ -35,71 +36,71 @@ struct AddedToken {
     uint8_t flags = kSpecial;
 };
 
-// What an added token that was found in a text becomes.
+// What an occurrence of an added token becomes.
 enum class Treatment : uint8_t {
     kToken,    // its id
-    kText,     // ordinary text, in which no other added token is sought
-    kIgnored,  // it is not sought at all
+    kText,     // ordinary text, which is not searched for other added tokens
+    kIgnored,  // the token is not searched for
 };
 
-// Where one of a set of strings occurs: a trie. Immutable.
+// Finds occurrences of a set of strings, with a trie. Immutable.
 class AddedTokenMatcher {
   public:
     struct Pattern {
-        std::string text;  // not empty; distinct
-        uint32_t index;    // of the token, for `treatments`
+        std::string text;  // not empty, and different from all others
+        uint32_t index;    // index of the token in `treatments`
         uint8_t flags;
     };
     explicit AddedTokenMatcher(std::vector<Pattern> patterns);
 
     struct Match {
-        size_t begin;  // == the text's size: none
+        size_t begin;  // the size of the text if there is no match
         size_t end;
         uint32_t pattern;  // index into patterns()
     };
-    // The leftmost longest occurrence from `begin` on of a token that is not kIgnored. O(text.size() - begin), times
-    // the length of the longest token in the worst case.
+    // Returns the leftmost longest occurrence from `begin` on of a token that is not kIgnored. O(text.size() - begin),
+    // at worst times the length of the longest token.
     Match find(Bytes text, size_t begin, std::span<const Treatment> treatments) const;
 
     const std::vector<Pattern>& patterns() const { return patterns_; }
 
-    // Cuts a text: calls on_text(Bytes) for ordinary stretches, none empty, and on_token(index) for added tokens. (A
-    // token found in the white space that the one before it took may overlap it, and what it leaves of that is text
-    // again: as in `tokenizers`.)
+    // Splits a text: calls on_text(Bytes) for stretches of ordinary text, which are not empty, and on_token(index) for
+    // added tokens. (A token may begin in the white space that the token before it took. What remains of that white
+    // space after it is text again, as in `tokenizers`.)
     template <class OnText, class OnToken>
     void cut(Bytes text, std::span<const Treatment> treatments, const OnText& on_text, const OnToken& on_token) const;
 
   private:
     static constexpr uint32_t kNone = 0xffffffffu;
     struct Node {
-        uint32_t first_child = 0;  // children stand side by side, by byte
+        uint32_t first_child = 0;  // children are adjacent, sorted by byte
         uint16_t num_children = 0;
         uint8_t byte = 0;
-        uint32_t pattern = kNone;  // the one that ends here
+        uint32_t pattern = kNone;  // the pattern that ends here
     };
     void add_nodes();
     uint32_t child(uint32_t node, uint8_t byte) const;
     size_t skip_to_candidate(Bytes text, size_t begin) const;
     size_t skip_blocks(Bytes text, size_t begin) const;
 
-    std::vector<Pattern> patterns_;  // by text
+    std::vector<Pattern> patterns_;  // sorted by text
     std::vector<Node> nodes_;        // nodes_[0] is the root
     std::array<uint32_t, 256> roots_;
-    std::vector<bool> begins_;  // by the first two bytes: a token may begin so
+    std::vector<bool> begins_;  // by two bytes: whether some token begins with them
     struct Beginning {
         uint8_t first;
         uint8_t second;
-        bool any_second;  // a token of one byte
+        bool any_second;  // for a token of one byte
     };
     static constexpr size_t kMaxBeginnings = 8;
-    std::vector<Beginning> beginnings_;  // the same as a list; empty if there are more
-    int rare_first_byte_ = -1;           // that of all tokens, if there is one and it is not a space
+    std::vector<Beginning> beginnings_;  // the same as a list; empty if there are more than kMaxBeginnings
+    int rare_first_byte_ = -1;           // the first byte that all tokens share, if it is not a space
 };
 
-// Whether \w matches the last character of a text, or the first one.
+// Whether \w matches the last character of a text, or the first.
 bool ends_with_word(Bytes text);
 bool begins_with_word(Bytes text);
-// Where the white space at the end of a text begins, and where that at its beginning ends.
+// Where the white space at the end of a text begins, and where the white space at its beginning ends.
 size_t trailing_space_begin(Bytes text);
 size_t leading_space_end(Bytes text);
 
@@ -107,7 +108,7 @@ template <class OnText, class OnToken>
 void AddedTokenMatcher::cut(Bytes text, std::span<const Treatment> treatments, const OnText& on_text,
                             const OnToken& on_token) const {
     size_t done = 0;
-    size_t space_end = 0;  // of the white space that the last kRstrip token took: never scanned twice
+    size_t space_end = 0;  // end of the white space that the last kRstrip token took, which is not scanned again
     for (Match match = find(text, 0, treatments); match.begin < text.size();
          match = find(text, match.end, treatments)) {
         const Pattern& pattern = patterns_[match.pattern];
@@ -126,7 +127,7 @@ void AddedTokenMatcher::cut(Bytes text, std::span<const Treatment> treatments, c
             if (end >= space_end) space_end = end + leading_space_end(text.subspan(end));
             end = space_end;
         }
-        if (begin >= end) continue;  // white space that a token before has taken, all of it
+        if (begin >= end) continue;  // a token before has taken all of this white space
         if (done < begin) on_text(text.subspan(done, begin - done));
         on_token(pattern.index);
         done = end;

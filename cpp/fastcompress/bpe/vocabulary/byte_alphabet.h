@@ -9,10 +9,11 @@
 
 namespace fastcompress::bpe {
 
-// The code point that stands for each byte: printable Latin-1 for itself, the rest from U+0100 on in order.
+// Returns the code point for each byte: a printable Latin-1 character stands for itself, and the other bytes have
+// U+0100, U+0101 ... in order. So the space is U+0120.
 std::array<uint32_t, 256> byte_alphabet();
 
-// The bytes that a text in that alphabet stands for, or nothing if a character is not of it.
+// Returns the bytes that a text in this alphabet stands for, or nullopt if it has another character.
 std::optional<std::string> bytes_of_byte_alphabet(std::string_view text);
 
 }  // namespace fastcompress::bpe

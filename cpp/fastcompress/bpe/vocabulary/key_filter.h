@@ -10,8 +10,8 @@
 
 namespace fastcompress::bpe {
 
-// A bitmap of 8 to 16 bits per key, with one bit set for each: small enough for the second-level cache, where the table
-// that it spares a look at is not.
+// A bitmap of 8 to 16 bits per key with one bit set for each. It fits into the second-level cache, and saves most
+// lookups in a table that does not.
 class KeyFilter {
   public:
     explicit KeyFilter(size_t max_keys = 0)
@@ -22,7 +22,7 @@ class KeyFilter {
 
   private:
     static size_t num_bits(size_t max_keys) { return std::bit_ceil(std::max<size_t>(64, 8 * max_keys)); }
-    // The upper bits of the hash: tables use the lower ones.
+    // Uses the upper bits of the hash, because tables use the lower ones.
     size_t bit_of(ShortKey key) const { return static_cast<size_t>(key.hash() >> shift_); }
 
     int shift_;

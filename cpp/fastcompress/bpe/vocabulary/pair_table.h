@@ -1,10 +1,12 @@
-// Which pairs of tokens merge, and in which order: a hash table of one word a pair, four words a bucket.
+// The pairs of tokens that merge, with their ranks: a hash table with one word per pair and four words per bucket.
 //
-// Merging a pretoken asks this table twice a merge, at random positions in megabytes; so what counts is how many cache
-// lines it takes, how soon the bucket is known, and that nothing has to be guessed. A slot is 8 bytes: the two ids, 21
-// bits each, and the rank plus one, 22 bits, so zero is an empty slot. At most half of the slots are used. A bucket is
-// half a cache line, and is compared as a whole; only if it is full, one in ten at most, the search may go on in the next
-// one. (Slot by slot, how many to look at was guessed wrong every other time.)
+// Each merge takes two lookups in this table, at random positions in several megabytes. So the time depends on the
+// number of cache lines read, on how early the bucket is known, and on mispredicted branches. A slot has 8 bytes: two
+// ids of 21 bits each, and the rank plus one in 22 bits, so zero is an empty slot. At most half of the slots are used.
+// A bucket is half a cache line and is compared as a whole; the search continues in the next bucket only if it is full,
+// which at most one in ten is.
+//
+// Tried and dropped: comparing slot by slot (every second lookup mispredicted the number of slots).
 #pragma once
 
 #include <algorithm>
@@ -25,7 +27,7 @@ inline constexpr uint32_t kNoRank = 0xffffffffu;
 
 class PairTable {
   public:
-    // A pair and the bucket it belongs in, so that both are worked out once: to prefetch, and later to find.
+    // A pair and its bucket, computed once for prefetch() and a later find().
     struct Location {
         uint64_t key;
         size_t bucket;
@@ -36,7 +38,7 @@ class PairTable {
           bucket_mask_(slots_.size() / kBucket - 1),
           shift_(64 - std::countr_zero(slots_.size() / kBucket)) {}
 
-    // Returns false if the pair is there already (the first entry stays).
+    // Adds a pair. Returns false, and keeps the first entry, if it exists already.
     bool insert(TokenId left, TokenId right, uint32_t rank) {
         const Location location = locate(left, right);
         for (size_t bucket = location.bucket;; bucket = (bucket + 1) & bucket_mask_) {
@@ -49,22 +51,22 @@ class PairTable {
             }
         }
     }
-    // The upper bits of a product with an odd number that is drawn once a process: two keys meet as seldom as at random,
-    // whoever chose them (Dietzfelbinger et al., 1997).
+    // The bucket is the upper bits of a product with an odd number that is drawn once per process. So two keys collide
+    // about as rarely as at random, even if an adversary chose them (Dietzfelbinger et al., 1997).
     [[gnu::always_inline]] Location locate(TokenId left, TokenId right) const {
         const uint64_t key = uint64_t{left} << kIdBits | right;
         return {key, static_cast<size_t>(key * multiplier_ >> shift_)};
     }
-    // Asks for the memory that find() will read.
+    // Prefetches the memory that find() will read.
     [[gnu::always_inline]] void prefetch(const Location& location) const {
         fastcompress::prefetch(&slots_[location.bucket * kBucket]);
     }
-    // The rank of a pair, kNoRank if it does not merge. O(1).
+    // Returns the rank of a pair, or kNoRank if it does not merge. O(1).
     [[gnu::always_inline]] uint32_t find(const Location& location) const {
         for (size_t bucket = location.bucket;; bucket = (bucket + 1) & bucket_mask_) {
             const uint64_t* slots = &slots_[bucket * kBucket];
             const uint32_t rank_plus_one = find_in_bucket(slots, location.key << kRankBits);
-            // An empty slot, of which the last one is the last to be filled, ends the search. One branch, which is nearly
+            // A bucket with an empty slot ends the search; the last slot is the last to be filled. One branch, which is nearly
             // always taken: nobody can guess whether the pair is there, and that guess would wait for memory.
             const bool is_found = rank_plus_one != 0;
             const bool has_room = slots[kBucket - 1] == 0;
@@ -76,11 +78,11 @@ class PairTable {
   private:
     static constexpr int kIdBits = 21;
     static constexpr int kRankBits = 22;
-    static constexpr size_t kBucket = 4;  // slots
+    static constexpr size_t kBucket = 4;  // number of slots in a bucket
     static_assert(kMaxVocabularySize == size_t{1} << kIdBits && 2 * kIdBits + kRankBits == 64 && kNoRank + 1u == 0);
 
-    // What the slot of the key says, 0 if there is none. A slot of the key is all zeros above the rank once they are
-    // compared bit by bit; what is left of it is the answer.
+    // Returns the rank plus one in the slot of the key, or 0 if there is none. The exclusive or of the key and its slot
+    // is zero above the rank, so what remains is the answer.
     [[gnu::always_inline]] static uint32_t find_in_bucket(const uint64_t* slots, uint64_t shifted_key) {
 #if defined(__GNUC__)
         using Bucket = uint64_t __attribute__((vector_size(8 * kBucket)));

@@ -19,12 +19,12 @@ constexpr std::array<uint8_t, 256> kBase64Values = [] {
     return values;
 }();
 
-// What bytes.split() of Python cuts at, the end of the line left out.
+// The bytes at which Python's bytes.split() splits, except the line feed.
 bool is_blank(uint8_t c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-// Padded base64 to bytes; false if it is none. Bits behind the last whole byte are ignored.
+// Decodes padded base64. Returns false if it is invalid. Ignores bits after the last whole byte.
 bool decode_base64(Bytes digits, std::string& out) {
     if (digits.empty() || digits.size() % 4 != 0) return false;
     const size_t num_groups = digits.size() / 4;
@@ -92,7 +92,7 @@ Status parse_line(Bytes text, Line& line) {
     return {};
 }
 
-// Calls visit(line) for each line that is not blank, until one returns a Status.
+// Calls visit(line) for each line that is not blank, until a call returns an error.
 template <class Visit>
 Status for_each_line(Bytes file, const Visit& visit) {
     Line line{};
@@ -110,14 +110,14 @@ Status for_each_line(Bytes file, const Visit& visit) {
     return {};
 }
 
-// Why the merges of a vocabulary cannot be told from the ranks of its tokens; nullopt if they can.
+// Returns kInvalidArgument, with the reason, unless the ranks of a vocabulary's tokens determine its merges.
 //
-// Ranks say of each token when it is made, not of which two parts. Let every token but the bytes be the result of one
-// merge, in the order of ids, of tokens made earlier, and let its own bytes encode to it. Then ranks merge the same
-// pairs: a merge by rank into token t happens when no pair of lower rank is left between the boundaries of t's bytes, and
-// up to there those bytes went through the same merges as when they are encoded alone; so the pair is the one that the
-// list merges into t.
-Status find_what_ranks_cannot_say(const Vocabulary& vocabulary) {
+// A rank tells when a token is made, but not from which two parts. Suppose that every token except the bytes is the
+// result of exactly one merge, that these merges are in the order of ids and merge tokens made earlier, and that the
+// bytes of every token encode to it. Then ranks merge the same pairs: when a merge by rank makes token t, no pair of
+// lower rank is left within the bytes of t, and until then those bytes went through the same merges as when they are
+// encoded alone. So the pair is the one that the list merges into t.
+Status check_merges_follow_ranks(const Vocabulary& vocabulary) {
     constexpr size_t kNotMade = ~size_t{0};
     const auto refuse = [](TokenId id, const std::string& why) {
         return invalid_argument("token " + std::to_string(id) + " " + why +
@@ -151,7 +151,7 @@ Status find_what_ranks_cannot_say(const Vocabulary& vocabulary) {
 }  // namespace
 
 Result<std::vector<std::string>> parse_rank_file(Bytes file) {
-    // So many at most: known before anything is allocated for the greatest rank.
+    // An upper bound, known before memory is allocated for the largest rank.
     const size_t max_tokens = static_cast<size_t>(std::ranges::count(file, '\n')) + 1;
     std::vector<std::string> tokens;
     tokens.reserve(std::min(max_tokens, file.size() / 7 + 1));  // a token takes at least "YQ== 0\n"
@@ -189,7 +189,7 @@ Result<std::string> write_rank_file(const Vocabulary& vocabulary) {
             "replaced), which a rank file cannot express: save() or to_huggingface() keep it");
     }
     if (vocabulary.order() == MergeOrder::kMerges) {
-        if (Status status = find_what_ranks_cannot_say(vocabulary); !status.ok()) return status;
+        if (Status status = check_merges_follow_ranks(vocabulary); !status.ok()) return status;
     }
     std::string out;
     for (TokenId id = 0; id < vocabulary.size(); ++id) {

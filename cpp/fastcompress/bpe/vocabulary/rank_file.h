@@ -1,4 +1,5 @@
-// tiktoken's rank files: a line a token, its bytes in base64, white space, and its rank in decimal digits.
+// The rank files of tiktoken: one line per token, with its bytes in base64, white space, and its rank in decimal.
+//   YWI= 256        the token "ab" has rank 256
 #pragma once
 
 #include <string>
@@ -8,18 +9,18 @@
 
 namespace fastcompress::bpe {
 
-// The tokens of a rank file by rank, empty where a rank is unused: VocabularySpec::tokens. kMalformed, with the line's
-// number, for a line that is not `base64 rank`, for an empty token, for a rank of kMaxVocabularySize or more or that
-// stands twice, and for a file without tokens; kInvalidArgument when over kMaxUnusedIds ranks are unused. Whether each
-// token stands once is left to Vocabulary::make, which must hash them all. O(file).
+// Returns the tokens of a rank file by rank, empty for an unused rank, as VocabularySpec::tokens has them. kMalformed,
+// with the number of the line, for a line that is not `base64 rank`, an empty token, a repeated rank, or a rank of
+// kMaxVocabularySize or more; also for a file without tokens. kInvalidArgument if more than kMaxUnusedIds ranks are
+// unused. Does not check that tokens are distinct: Vocabulary::make does, which must hash them all. O(file).
 Result<std::vector<std::string>> parse_rank_file(Bytes file);
 
-// kMalformed, with the line's number, for the first token of a rank file that stands on an earlier line too. For files
-// that parse_rank_file accepts and Vocabulary::make does not. O(file).
+// Returns kMalformed, with the number of the line, for the first token of a rank file that is also on an earlier line.
+// For files that parse_rank_file accepts and Vocabulary::make rejects. O(file).
 Status find_repeated_token(Bytes file);
 
-// The rank file of a vocabulary: every ordinary token, by id. kInvalidArgument, with the reason, unless ranks say all
-// that the order of merges says, so that the file encodes every text to the same ids. O(bytes of tokens).
+// Returns the rank file of a vocabulary: every ordinary token, by id. kInvalidArgument, with the reason, unless the
+// file encodes every text to the same ids, which requires that ranks determine the order of merges. O(bytes of tokens).
 Result<std::string> write_rank_file(const Vocabulary& vocabulary);
 
 }  // namespace fastcompress::bpe

@@ -1,10 +1,12 @@
-// Which pairs merge into which token, for a vocabulary that lists no merges: every way to cut a token into two tokens is
-// a pair that merges into it.
+// Finds the pairs that merge into each token of a vocabulary that lists no merges: every way to split a token into two
+// tokens is a pair that merges into it.
 //
-// Looking up both sides of every cut in tables of megabytes is most of the time of loading (cl100k: 543,000 cuts). But
-// the prefixes of a token that are tokens are a chain: the longest one, the longest one of that, and so on; the same
-// holds for suffixes. So each token needs its longest prefix and its longest suffix looked up only, and the rest is
-// two walks along small arrays. And of the look-ups that fail, a bitmap that fits the cache answers nearly all.
+// Looking up both parts of every split in tables of several megabytes would take most of the time of loading (cl100k:
+// 543,000 splits). But the prefixes of a token that are tokens form a chain: the longest one, the longest prefix of
+// that one, and so on. The same holds for suffixes. So only the longest prefix and the longest suffix of each token are
+// looked up; two walks along small arrays find the rest. A bitmap that fits into the cache answers nearly all lookups
+// that fail.
+//   "abc" with the tokens a, b, c, ab, bc: prefixes ab, a; suffixes bc, c; pairs (ab, c) and (a, bc)
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,7 +17,7 @@
 namespace fastcompress::bpe {
 namespace {
 
-// A token that is a proper prefix, or suffix, of another. Size 0: none.
+// A token that is a proper prefix or suffix of another; size 0 if there is none.
 struct Part {
     uint32_t id_and_size = 0;
 
@@ -26,8 +28,8 @@ struct Part {
 };
 static_assert(kMaxVocabularySize == size_t{1} << 21 && kMaxRankTokenBytes < 1 << 11);
 
-// By id, for each token the longest proper part at its front, or else at its back, that is a token too. For
-// vocabularies in which every token is whole.
+// Returns, by id, the longest proper prefix (kFront) or suffix of each token that is itself a token. Requires that
+// every token is a whole pretoken.
 template <bool kFront>
 std::vector<Part> find_longest_parts(const Vocabulary& vocabulary) {
     struct Candidate {
@@ -35,7 +37,7 @@ std::vector<Part> find_longest_parts(const Vocabulary& vocabulary) {
         ShortKey key;  // for a size up to kMaxBytes
     };
     const auto part_of = [](Bytes token, size_t size) { return kFront ? token.first(size) : token.last(size); };
-    // The longest part of fewer than `size` bytes that may be a token.
+    // Returns the longest part of fewer than `size` bytes that may be a token.
     const auto next_candidate = [&](Bytes token, size_t size) -> Candidate {
         while (size > 1) {
             --size;
@@ -53,7 +55,7 @@ std::vector<Part> find_longest_parts(const Vocabulary& vocabulary) {
         }
         return Part();
     };
-    // The places of a few tokens ahead are asked for while one is looked up.
+    // The slots of the next few tokens are prefetched while one is looked up.
     constexpr size_t kAhead = 16;
     std::array<Candidate, kAhead> candidates;
     std::vector<Part> parts(vocabulary.size());
@@ -74,13 +76,13 @@ std::vector<Part> find_longest_parts(const Vocabulary& vocabulary) {
 
 }  // namespace
 
-// O(bytes of tokens * length of a token), and for tokens as they occur, O(bytes of tokens).
+// O(bytes of tokens * length of a token) at worst, and O(bytes of tokens) for real vocabularies.
 void Vocabulary::index_rank_pairs() {
     const std::vector<Part> prefixes = find_longest_parts<true>(*this);
     const std::vector<Part> suffixes = find_longest_parts<false>(*this);
 
     std::vector<Merge> found;
-    found.reserve(3 * size());  // tokens as they occur have 2.2 to 2.4
+    found.reserve(3 * size());  // real vocabularies have 2.2 to 2.4 pairs per token
     std::array<TokenId, kMaxRankTokenBytes + 1> suffix_of_size;
     for (TokenId id = 0; id < size(); ++id) {
         const size_t num_bytes = token_bytes(id).size();

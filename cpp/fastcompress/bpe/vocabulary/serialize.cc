@@ -1,4 +1,4 @@
-// The vocabulary file: FORMAT.md says what each byte means.
+// Writes and reads the file of a vocabulary (FORMAT.md).
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace fastcompress::bpe {
 namespace {
 
-// Not text (0x89), names the format, and breaks if a transfer rewrites line ends.
+// Not text (0x89); names the format; and damaged by a transfer that rewrites line ends.
 constexpr uint8_t kMagic[8] = {0x89, 'F', 'C', 'B', 'P', 'E', '\r', '\n'};
 constexpr uint32_t kNewestVersion = 2;
 constexpr size_t kDigestBytes = 32;
@@ -73,7 +73,8 @@ std::vector<uint8_t> Vocabulary::serialize() const {
 
 namespace {
 
-// Each record takes at least so many bytes: a count that the rest cannot hold is refused before anything is allocated.
+// Reads a count of records of at least record_bytes bytes. A count that exceeds the rest of the file is rejected before
+// any memory is allocated.
 size_t read_count(ByteReader& in, size_t record_bytes) {
     const size_t value = in.u32();
     if (value > in.remaining() / record_bytes) in.raw(in.remaining() + 1);

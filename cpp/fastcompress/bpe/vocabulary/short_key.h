@@ -15,22 +15,22 @@ struct ShortKey {
     static constexpr size_t kMaxBytes = 15;
 
     uint64_t low;  // bytes 0 to 7
-    // Bytes 8 to 14, then four bits for the length, at least 1. So it is never zero, and the upper four bits, always zero,
-    // are free for whoever keeps keys.
+    // Bytes 8 to 14, then the length, 1 to 15, in four bits. So it is never zero. The upper four bits are always zero,
+    // and free for users of keys.
     uint64_t high;
 
     bool operator==(const ShortKey& other) const { return low == other.low && high == other.high; }
-    // Different in every process, as hash_bytes is.
+    // A hash that differs from process to process, like hash_bytes().
     uint64_t hash() const { return mix64(low ^ std::rotl(high * 0x9e3779b97f4a7c15u, 32) ^ hash_seed()); }
 
-    // Of 1 to kMaxBytes bytes.
+    // Returns the key of 1 to kMaxBytes bytes.
     static ShortKey of(Bytes bytes) {
         uint8_t padded[16] = {};
         std::memcpy(padded, bytes.data(), bytes.size());
         return of_readable(padded, bytes.size());
     }
-    // The same where 16 bytes may be read from `data` on, whatever the size: a few instructions without a branch. For a
-    // size above kMaxBytes the result means nothing.
+    // The same if 16 bytes can be read from `data` on, whatever the size: a few instructions without a branch. For a
+    // size above kMaxBytes the result is meaningless.
     static ShortKey of_readable(const uint8_t* data, size_t size) {
         uint64_t low;
         uint64_t high;
@@ -39,7 +39,7 @@ struct ShortKey {
         const auto row = static_cast<uint8_t>(size);
         return {low & kRows.low[row], (high & kRows.high[row]) | kRows.length[row]};
     }
-    // A hash of more than kMaxBytes bytes, different from every key of fewer: those have a length.
+    // Returns a hash of more than kMaxBytes bytes as a key. It differs from all other keys, because its length is 0.
     static ShortKey of_long(Bytes bytes) {
         const uint8_t* data = bytes.data();
         const size_t size = bytes.size();
@@ -56,10 +56,9 @@ struct ShortKey {
     }
 
   private:
-    // Byte i of the text is byte i of the word on little-endian machines. On others the masks would keep other bytes,
-    // so they are not supported (no platform of ours is one).
+    // Big-endian machines are not supported: there the masks would select the wrong bytes.
     static_assert(std::endian::native == std::endian::little);
-    // By size, so many that a byte of it can be the index.
+    // Masks by size. There are 256 entries, so that a byte can be the index without a check.
     struct Rows {
         std::array<uint64_t, 256> low = {}, high = {}, length = {};
         constexpr Rows() {

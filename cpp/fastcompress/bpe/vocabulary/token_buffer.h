@@ -1,4 +1,4 @@
-// A growing array of token ids whose memory is not cleared first, and which can be handed to NumPy.
+// A growing array of token ids. Its memory is not cleared first, and can be handed over to NumPy.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class TokenBuffer {
     size_t size() const { return size_; }
     std::span<const TokenId> tokens() const { return {data_.get(), size_}; }
 
-    // The next `count` places, writable at once; commit() says how many were written. O(1) amortized.
+    // Returns room for `count` more ids; commit() adds those that were written. O(1) amortized.
     TokenId* reserve(size_t count) {
         if (capacity_ - size_ < count) grow(std::max(size_ + count, capacity_ + capacity_ / 2));
         return data_.get() + size_;
@@ -47,8 +47,8 @@ class TokenBuffer {
         std::memcpy(reserve(tokens.size()), tokens.data(), tokens.size_bytes());
         commit(tokens.size());
     }
-    // The same for few tokens, of which kStep more may be read: so many are copied at a time, the last ones too many. That is
-    // cheaper than a call, and than to guess how many there are.
+    // The same for a small number of tokens, after which kStep more can be read. Copies kStep tokens at a time, the
+    // last ones in excess, which is cheaper than a call or a mispredicted branch on their number.
     template <size_t kStep>
     void append_wide(std::span<const TokenId> tokens) {
         TokenId* out = reserve(tokens.size() + kStep);
@@ -59,8 +59,8 @@ class TokenBuffer {
         commit(tokens.size());
     }
     void clear() { size_ = 0; }
-    void truncate(size_t size) { size_ = size; }  // size <= size()
-    // Calls body(), which appends tokens. If it throws, those are removed again.
+    void truncate(size_t size) { size_ = size; }  // requires size <= size()
+    // Calls body(), which appends tokens. If it throws, removes them again.
     template <class Body>
     void append_all_or_none(const Body& body) {
         const size_t before = size_;
@@ -72,8 +72,8 @@ class TokenBuffer {
         }
     }
 
-    // Gives the memory away, never null, of which not much more is resident than what it holds; to be released with
-    // LargeBlocks::free.
+    // Releases the memory to the caller, who must free it with LargeBlocks::free. It is never null, and little more of
+    // it is resident than the ids take.
     TokenId* release() {
         const bool is_trimmed = data_ && LargeBlocks::trim(data_.get(), size_ * sizeof(TokenId));
         if (!is_trimmed && (!data_ || capacity_ - size_ > size_ / 8 + 64)) reallocate(std::max<size_t>(1, size_));

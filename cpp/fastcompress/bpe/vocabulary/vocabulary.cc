@@ -24,7 +24,7 @@ Result<Vocabulary> Vocabulary::make(VocabularySpec spec) {
     if (Status status = vocabulary.check_options(); !status.ok()) return status;
     if (Status status = vocabulary.check_added_tokens(); !status.ok()) return status;
     if (Status status = vocabulary.lay_out_tokens(); !status.ok()) return status;
-    if (Status status = vocabulary.index_spellings(); !status.ok()) return status;
+    if (Status status = vocabulary.index_tokens(); !status.ok()) return status;
     if (Status status = vocabulary.index_merges(); !status.ok()) return status;
     vocabulary.index_byte_pairs();
     vocabulary.index_whole_pretokens();
@@ -40,14 +40,14 @@ VocabularySpec Vocabulary::spec() const {
     return spec;
 }
 
-// Moves the tokens' bytes, special ones too, into one arena.
+// Moves the bytes of all tokens, added ones included, into one arena.
 Status Vocabulary::lay_out_tokens() {
     std::vector<std::string>& tokens = spec_.tokens;
     size_t num_ids = tokens.size();
     if (!spec_.added_tokens.empty()) num_ids = std::max(num_ids, size_t{spec_.added_tokens.back().id} + 1);
     if (num_ids > kMaxVocabularySize) {
-        return invalid_argument("a vocabulary has at most " + std::to_string(kMaxVocabularySize) + " ids, not " +
-                                std::to_string(num_ids));
+        return invalid_argument("the vocabulary has " + std::to_string(num_ids) + " ids; it must have at most " +
+                                std::to_string(kMaxVocabularySize));
     }
     tokens.resize(num_ids);
     is_added_.assign(num_ids, false);
@@ -68,7 +68,7 @@ Status Vocabulary::lay_out_tokens() {
         num_bytes += token.size();
         num_unused += token.empty();
     }
-    if (num_bytes > 0xffffffffu) return invalid_argument("the tokens spell over 4 GiB together");
+    if (num_bytes > 0xffffffffu) return invalid_argument("the tokens have more than 4 GiB together");
     if (num_unused > kMaxUnusedIds) {
         return invalid_argument(std::to_string(num_unused) + " ids are unused; at most " +
                                 std::to_string(kMaxUnusedIds) + " may be");
@@ -85,7 +85,7 @@ Status Vocabulary::lay_out_tokens() {
     return {};
 }
 
-Status Vocabulary::index_spellings() {
+Status Vocabulary::index_tokens() {
     size_t num_short = 0;
     for (TokenId id = 0; id < size(); ++id) num_short += token_bytes(id).size() <= ShortKey::kMaxBytes;
     short_tokens_ = HugeArray<ShortToken>(table_size(num_short));
@@ -93,7 +93,7 @@ Status Vocabulary::index_spellings() {
     long_tokens_.assign(table_size(size() - num_short), kNoToken);
     is_whole_long_.assign(size(), all_are_whole());
     byte_tokens_.fill(kNoToken);
-    // The places of a few tokens ahead are asked for while one is filled.
+    // The slots of the next few tokens are prefetched while one is filled.
     constexpr size_t kAhead = 16;
     for (size_t ahead = 0; ahead < size() + kAhead; ++ahead) {
         if (ahead < size()) {
@@ -104,18 +104,18 @@ Status Vocabulary::index_spellings() {
         const TokenId id = static_cast<TokenId>(ahead - kAhead);
         if (!is_ordinary(id)) continue;
         const Bytes bytes = token_bytes(id);
-        const TokenId earlier = insert_spelling(id);
+        const TokenId earlier = insert_token(id);
         if (earlier == kNoToken) {
             if (bytes.size() == 1) byte_tokens_[bytes[0]] = id;
         } else if (spec_.order == MergeOrder::kRanks || bytes.size() == 1) {
             return invalid_argument(name_of(earlier) + " and " + name_of(id) + " have the same bytes");
-        }  // merges may learn a string twice, from two different pairs
+        }  // merges can learn the same string twice, from two different pairs
     }
     return replace_missing_bytes();
 }
 
-// Returns the earlier token of the same bytes, kNoToken if there was none.
-TokenId Vocabulary::insert_spelling(TokenId id) {
+// Returns the earlier token with the same bytes, or kNoToken if there is none.
+TokenId Vocabulary::insert_token(TokenId id) {
     const Bytes bytes = token_bytes(id);
     if (bytes.size() <= ShortKey::kMaxBytes) {
         const ShortKey key = ShortKey::of_readable(bytes.data(), bytes.size());
@@ -145,14 +145,16 @@ Status Vocabulary::index_merges() {
         index_rank_pairs();
         return {};
     }
-    if (spec_.merges.size() > kMaxVocabularySize) return invalid_argument("a vocabulary has too many merges");
+    if (spec_.merges.size() > kMaxVocabularySize)
+        return invalid_argument("the vocabulary has " + std::to_string(spec_.merges.size()) +
+                                " merges; it must have at most " + std::to_string(kMaxVocabularySize));
     pairs_ = PairTable(spec_.merges.size());
     for (uint32_t rank = 0; rank < spec_.merges.size(); ++rank) {
         const Merge merge = spec_.merges[rank];
         const auto which = [rank] { return "merge " + std::to_string(rank); };
         for (const TokenId id : {merge.left, merge.right, merge.result}) {
             if (id >= size() || is_added_[id] || token_bytes(id).empty()) {
-                return invalid_argument(which() + " names " + name_of(id) + ", which is no ordinary token");
+                return invalid_argument(which() + " names " + name_of(id) + ", which is not an ordinary token");
             }
         }
         const Bytes left = token_bytes(merge.left);
@@ -160,7 +162,7 @@ Status Vocabulary::index_merges() {
         const Bytes result = token_bytes(merge.result);
         if (result.size() != left.size() + right.size() || !std::ranges::equal(left, result.first(left.size())) ||
             !std::ranges::equal(right, result.last(right.size()))) {
-            return invalid_argument(which() + " does not spell its result, " + name_of(merge.result));
+            return invalid_argument(which() + " does not give the bytes of its result, " + name_of(merge.result));
         }
         if (!pairs_.insert(merge.left, merge.right, rank)) {
             return invalid_argument(which() + " merges the same pair as an earlier one");
@@ -197,18 +199,18 @@ void Vocabulary::index_whole_pretokens() {
             is_whole_long_[id] = true;
         } else if (ShortToken& slot = short_tokens_[find_short_slot(ShortKey::of(bytes))]; slot.id == id) {
             slot.whole = id;
-        }  // else another token of the same bytes is the one that is found
+        }  // otherwise a lookup finds another token with the same bytes
     }
 }
 
 TokenId Vocabulary::token_id(Bytes bytes) const {
-    const TokenId id = find_spelling(bytes);
+    const TokenId id = find_token(bytes);
     if (id != kNoToken) return id;
     const auto added = std::ranges::find(spec_.added_tokens, as_chars(bytes), &AddedToken::text);
     return added != spec_.added_tokens.end() ? added->id : kNoToken;
 }
 
-TokenId Vocabulary::find_spelling(Bytes bytes) const {
+TokenId Vocabulary::find_token(Bytes bytes) const {
     if (bytes.size() > ShortKey::kMaxBytes) return long_tokens_[find_long_slot(bytes)];
     const ShortToken& slot = short_tokens_[find_short_slot(ShortKey::of(bytes))];
     return slot.key.high != 0 ? slot.id : kNoToken;
@@ -221,12 +223,12 @@ size_t Vocabulary::find_long_slot(Bytes bytes) const {
         const Bytes found = token_bytes(long_tokens_[i]);
         if (found.size() == bytes.size() && std::memcmp(found.data(), bytes.data(), bytes.size()) == 0) break;
     }
-    return i;  // of these bytes, or the free one where they belong
+    return i;  // the slot of these bytes, or the free slot where they belong
 }
 
 TokenId Vocabulary::whole_pretoken(Bytes pretoken) const {
     if (pretoken.size() <= ShortKey::kMaxBytes) return whole_pretoken(ShortKey::of(pretoken));
-    const TokenId id = find_spelling(pretoken);
+    const TokenId id = find_token(pretoken);
     return id != kNoToken && is_whole_long_[id] ? id : kNoToken;
 }
 

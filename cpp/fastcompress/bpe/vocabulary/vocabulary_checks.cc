@@ -1,4 +1,4 @@
-// What a vocabulary may not be: the checks of Vocabulary::make that concern added tokens and options.
+// The checks of Vocabulary::make on added tokens and options.
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
@@ -20,7 +20,7 @@ bool is_valid_utf8(std::string_view text) {
     return true;
 }
 
-// C0, C1 and F5 to FF: in no well-formed UTF-8.
+// False for C0, C1 and F5 to FF, which no well-formed UTF-8 contains.
 bool occurs_in_utf8(size_t byte) {
     return byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
 }
@@ -36,7 +36,7 @@ Status Vocabulary::check_options() const {
         return invalid_argument("a vocabulary ordered by ranks has no merges to ignore");
     }
     if (spec_.prefix_space && !spec_.custom_pattern.empty()) {
-        return invalid_argument("with a custom pattern a space before the text is that pattern's affair");
+        return invalid_argument("prefix_space is set; with a custom pattern, the pattern must add the space");
     }
     for (const std::string* text : {&spec_.custom_pattern, &spec_.metadata}) {
         if (!is_valid_utf8(*text)) return invalid_argument("a custom pattern and metadata must be UTF-8");
@@ -50,7 +50,9 @@ Status Vocabulary::check_added_tokens() {
     std::unordered_set<std::string_view> texts;
     for (const AddedToken& token : tokens) {
         const std::string which = "special token " + std::to_string(token.id);
-        if (token.id >= kMaxVocabularySize) return invalid_argument(which + " has too great an id");
+        if (token.id >= kMaxVocabularySize)
+            return invalid_argument(which + " has an id that is too large; ids must be below " +
+                                    std::to_string(kMaxVocabularySize));
         if (token.flags & ~kAllAddedTokenFlags) return invalid_argument(which + " has unknown flags");
         if (token.text.empty()) return invalid_argument(which + " has an empty text");
         if (!is_valid_utf8(token.text)) return invalid_argument(which + " has a text that is not UTF-8");
@@ -59,7 +61,7 @@ Status Vocabulary::check_added_tokens() {
     return check_normalized_texts();
 }
 
-// Two tokens sought in normalized text may not be the same there.
+// Checks that no two tokens that are searched for in normalized text are the same there.
 Status Vocabulary::check_normalized_texts() const {
     std::unordered_set<std::string> texts;
     std::vector<uint8_t> normal;
@@ -74,9 +76,9 @@ Status Vocabulary::check_normalized_texts() const {
     return {};
 }
 
-// Gives the bytes without a token that of U+FFFD, where that is allowed.
+// Assigns the token of U+FFFD to the bytes without a token, if that is allowed.
 Status Vocabulary::replace_missing_bytes() {
-    const TokenId replacement = find_spelling(as_bytes("\xef\xbf\xbd"));
+    const TokenId replacement = find_token(as_bytes("\xef\xbf\xbd"));
     for (size_t byte = 0; byte < 256; ++byte) {
         if (byte_tokens_[byte] != kNoToken) continue;
         if (spec_.order == MergeOrder::kRanks || occurs_in_utf8(byte) || replacement == kNoToken) {

@@ -20,7 +20,7 @@ from fastcompress.codec import BPECodec, ByteCodec, Codec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 VECTORS = Path(__file__).parent / "vectors"
 CURVES = VECTORS / "training-curves.json"

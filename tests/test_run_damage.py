@@ -26,7 +26,7 @@ from fastcompress.models.gpt import GPTConfig
 from fastcompress.training import checkpoint as checkpoints
 from fastcompress.training.checkpoint import load_run, read_checkpoint
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 TEXT = [b"some text to train on, and a little more of it, and more " * 3]
 CODEC = BPECodec(BPE.train([TEXT[0].decode()], vocab_size=260))

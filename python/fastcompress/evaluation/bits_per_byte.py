@@ -195,12 +195,13 @@ PlacedRow = tuple[tuple[int, int], Row]  # the number of its document, and its o
 
 
 def _scoring_rows(rows: Rows, documents: Sequence[bytes], stride: int) -> Iterator[PlacedRow]:
-    for index, document in enumerate(documents):
-        try:
+    index = 0
+    try:
+        for index, document in enumerate(documents):
             for number, row in enumerate(rows.scoring_rows(document, stride)):
                 yield (index, number), row
-        except DataError as error:
-            raise DataError(f"document {index}: {error}") from error
+    except DataError as error:
+        raise DataError(f"document {index}: {error}") from error
 
 
 def _batches(placed: Iterator[PlacedRow], full_length: int, batch_size: int) -> Iterator[list[PlacedRow]]:

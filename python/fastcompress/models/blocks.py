@@ -1,10 +1,10 @@
 """The parts a transformer is built from: norms, rotary positions, causal attention, MLPs, a residual block.
 
 Why they stand apart from ``gpt.py``: later models (byte-latent, LZ) reuse them with other wiring, so no part
-knows a model's configuration. A block returns what it adds to the residual stream, which the trunk owns. Shapes use B = sequences in the batch, T = positions, D = width, H = heads, K =
-D / H. FLOPs are counted from these modules (``models/flops.py``), so every product with a weight matrix
-must be an ``nn.Linear``, and a module that multiplies activations with activations says what that costs
-through ``activation_flops_per_token``.
+knows a model's configuration. A block returns what it adds to the residual stream, which the trunk owns
+(``trunk.py``). Shapes use B = sequences in the batch, T = positions, D = width, H = heads, K = D / H. FLOPs are counted
+from these modules (``flops.py``), so every product with a weight matrix must be an ``nn.Linear``, and a module that
+multiplies activations with activations says what that costs through ``activation_flops_per_token``.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-# Logits in one piece. Small on CPUs, where a piece had better stay in the cache and time does not depend on it; large
+# Logits in one piece. On CPUs 40 MiB, which the system takes back at once (smaller blocks stay with the process); large
 # on cards, where computing the head again costs more than the memory.
-_PIECE_ON_CPU = 1 << 22
+_PIECE_ON_CPU = 10 << 20
 _PIECE_ON_CARDS = 1 << 31
 
 
@@ -49,7 +49,7 @@ def head_nats(
     def nats(inputs: Tensor, wanted: Tensor) -> Tensor:
         return next_token_loss(head(inputs), wanted, reduction="none")  # [piece]
 
-    pieces = zip(hidden.flatten(0, -2).split(piece), targets.flatten().split(piece), strict=True)
+    pieces = zip(torch.split(hidden.flatten(0, -2), piece), torch.split(targets.flatten(), piece), strict=True)
     if not torch.is_grad_enabled():
         return torch.cat([nats(*both) for both in pieces]).view_as(targets)  # [B, T]
     parts = [checkpoint(nats, *both, use_reentrant=False, preserve_rng_state=False) for both in pieces]

@@ -77,7 +77,7 @@ def count_flops(model: nn.Module, num_events: int | None = None) -> Flops:
     Raises:
         ConfigError: A matrix parameter belongs to a kind of module this count does not know.
     """
-    events = num_events or getattr(model, "context_length", 1)
+    events = int(getattr(model, "context_length", 1)) if num_events is None else num_events
     by_part: dict[str, int] = {}
     for name, module in model.named_modules():
         matrices = [p for p in module.parameters(recurse=False) if p.dim() >= 2]

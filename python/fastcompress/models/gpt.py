@@ -30,7 +30,7 @@ from fastcompress.models.blocks import (
     swiglu_hidden,
 )
 from fastcompress.models.cross_entropy import head_nats, next_token_loss, piece_of
-from fastcompress.models.protocol import Batch, Kernels, ModelSize
+from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, ModelSize
 from fastcompress.models.settings import check_choices, check_counts, is_number, settings_from_json
 from fastcompress.models.tokens import NextTokenModel, token_rows
 from fastcompress.models.trunk import Cache, Context, Trunk
@@ -134,17 +134,19 @@ class GPTConfig:
         """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or without ``vocab_size``."""
         if "vocab_size" not in fields:
             raise ConfigError("the model configuration lacks vocab_size")
+        if "attention" in fields:
+            raise ConfigError("attention is a setting of the machine, not of the model; set machine.attention")
         return settings_from_json(cls, {name: value for name, value in fields.items() if name != "kind"}, "model")
 
     def rows(self, codec: Codec) -> Rows:
         """Return rows of ids. Raises ConfigError if the vocabulary is not the codec's."""
         return token_rows(codec, self.vocab_size, self.context_length)
 
-    def build(self, kernels: Kernels = Kernels()) -> GPT:
+    def build(self, kernels: Kernels = DEFAULT_KERNELS) -> GPT:
         """Make the model; its weights are drawn from torch's global generator."""
         return GPT(self, kernels)
 
-    def size(self, device_type: str = "cpu", kernels: Kernels = Kernels()) -> ModelSize:
+    def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
         """Estimate the numbers that it keeps in memory, without making it."""
         tables = self.vocab_size * self.width * (1 if self.tied_head else 2)
         positions = self.context_length * self.width if self.positions == "learned" else 0
@@ -196,7 +198,7 @@ class GPT(NextTokenModel):
     config: GPTConfig
     renamed_parameters: ClassVar[dict[str, str]] = {"blocks.": "trunk.blocks."}  # in checkpoints of version 1
 
-    def __init__(self, config: GPTConfig, kernels: Kernels = Kernels()) -> None:
+    def __init__(self, config: GPTConfig, kernels: Kernels = DEFAULT_KERNELS) -> None:
         super().__init__()
         self.config, self.kernels = config, kernels
         self.context_length, self.vocab_size = config.context_length, config.vocab_size

@@ -42,11 +42,12 @@ class Kernels:
 
     def __post_init__(self) -> None:
         if self.attention not in get_args(AttentionKind):
-            raise ConfigError(
-                f"attention must be one of {', '.join(get_args(AttentionKind))}, not {self.attention!r}"
-            )
+            raise ConfigError(f"attention must be one of {', '.join(get_args(AttentionKind))}, not {self.attention!r}")
         if self.logits_at_once is not None and self.logits_at_once < 1:
             raise ConfigError(f"logits_at_once is {self.logits_at_once}; it must be at least 1")
+
+
+DEFAULT_KERNELS = Kernels()
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,11 @@ class ModelConfig(Protocol):
         """Return the rows that the model reads. Raises ConfigError if it cannot read those of ``codec``."""
         ...
 
-    def build(self, kernels: Kernels = Kernels()) -> LanguageModel:
+    def build(self, kernels: Kernels = DEFAULT_KERNELS) -> LanguageModel:
         """Make the model; its weights are drawn from torch's global generator."""
         ...
 
-    def size(self, device_type: str = "cpu", kernels: Kernels = Kernels()) -> ModelSize:
+    def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
         """Estimate the numbers it keeps in memory, without making it."""
         ...
 

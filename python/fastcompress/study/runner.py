@@ -30,9 +30,9 @@ from fastcompress.codec import Codec, bigram_coverage
 from fastcompress.data.corpora import Corpus, load_corpus
 from fastcompress.data.shards import TokenDataset, write_shards
 from fastcompress.evaluation.bits_per_byte import evaluate
-from fastcompress.evaluation.flops import count_flops
 from fastcompress.evaluation.generate import generate
-from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.kinds import make_model_config
+from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.models.threads import limited_threads
 from fastcompress.study.arms import Arm, Study, find_study
 from fastcompress.study.folder import ArmRecord, arm_settings, claim, make_folder, study_settings
@@ -40,7 +40,7 @@ from fastcompress.study.report import FORMAT, VERSION, write_report
 from fastcompress.training.batches import first_documents
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import capability_of, choose_device, choose_precision
-from fastcompress.training.loop import TrainResult, threads_for, train
+from fastcompress.training.train import TrainResult, threads_for, train
 
 
 def run_study(name: str | Study, output: Path, *, seed: int = 0, device: str = "auto", progress: bool = True) -> Path:
@@ -118,8 +118,7 @@ def _run_arm(
         tokens_directory, run_directory = (record.path.with_name(name) for name in ("tokens", "run"))
         write_shards(tokens_directory, "train", corpus.contents("train"), codec, overwrite=True)
         tokens = TokenDataset.open(tokens_directory, "train", codec=codec)
-        make_config = GPTConfig.workshop if study.preset == "workshop" else GPTConfig.modern
-        model_config = make_config(vocab_size=codec.vocab_size + 1, **study.model)
+        model_config = make_model_config({"preset": study.preset, **study.model}, codec)
         training = TrainConfig(flops=study.training_flops, seed=seed, device=device, **study.training)
         held_out = corpus.contents(study.evaluated_split)
         num_threads = threads_for(model_config, training)
@@ -156,10 +155,10 @@ def _run_arm(
     return record.finish(entry)
 
 
-def _describe_model(study: Study, model: GPT, codec: Codec, tokens: TokenDataset) -> dict[str, Any]:
+def _describe_model(study: Study, model: LanguageModel, codec: Codec, tokens: TokenDataset) -> dict[str, Any]:
     config = model.config
     bytes_per_token = tokens.num_bytes / (tokens.num_tokens - tokens.num_documents)
-    flops = count_flops(model).training_per_token
+    flops = model.flops().training_per_token
     return {
         "codec": {
             "name": codec.name,
@@ -174,9 +173,9 @@ def _describe_model(study: Study, model: GPT, codec: Codec, tokens: TokenDataset
         "context_bytes": config.context_length * bytes_per_token,
         "model": {
             "preset": study.preset,
-            "layers": config.num_layers,
+            "layers": getattr(config, "num_layers", 1),
             "width": config.width,
-            "heads": config.num_heads,
+            "heads": getattr(config, "num_heads", 1),
         },
         "flops_per_token": flops,
         "flops_per_byte": flops * tokens.num_tokens / tokens.num_bytes,  # ends of documents are trained on, too
@@ -197,19 +196,19 @@ def _describe_training(result: TrainResult, tokens: TokenDataset) -> dict[str, A
     }
 
 
-def _describe_curve(training: TrainConfig, model: GPTConfig, held_out: list[bytes]) -> dict[str, Any]:
+def _describe_curve(training: TrainConfig, model: ModelConfig, held_out: list[bytes]) -> dict[str, Any]:
     """Describe how the curve and the best checkpoint were measured: quicker than the final figure."""
-    sample = first_documents(held_out, training.eval_bytes)
-    device = choose_device(training.device)
+    sample = first_documents(held_out, training.evaluation.eval_bytes)
+    device = choose_device(training.machine.device)
     return {
         "num_bytes": sum(len(document) for document in sample),
         "num_documents": len(sample),
         "stride": model.context_length,
-        "precision": choose_precision(training.precision, device.type, capability_of(device)),
+        "precision": choose_precision(training.machine.precision, device.type, capability_of(device)),
     }
 
 
-def _sample(study: Study, model: GPT, codec: Codec, tokens: TokenDataset, seed: int) -> str:
+def _sample(study: Study, model: LanguageModel, codec: Codec, tokens: TokenDataset, seed: int) -> str:
     """The prompt and about ``sample_bytes`` bytes of continuation, however many tokens that takes."""
     num_tokens = round(study.sample_bytes * tokens.num_tokens / tokens.num_bytes)
     pieces = generate(model, codec, study.prompt.encode(), max_tokens=num_tokens, temperature=0.8, seed=seed)

@@ -48,7 +48,9 @@ class AdamWConfig:
     Attributes:
         kind: ``"adamw"``.
         learning_rate: Peak learning rate.
-        beta1, beta2, epsilon: Parameters of AdamW.
+        beta1: Decay of the running mean of gradients.
+        beta2: Decay of the running mean of their squares.
+        epsilon: Added to the root of the mean square.
         weight_decay: Decoupled weight decay, of matrices only.
         clip_norm: Gradients with a larger norm are scaled down to it; None: never.
     """
@@ -77,7 +79,8 @@ class ScheduleConfig:
 
     Attributes:
         kind: ``"warmup_stable_decay"`` or ``"cosine"``, after a linear warm-up.
-        warmup, cooldown: Fractions of the horizon; ``cooldown`` is the linear end of warmup_stable_decay.
+        warmup: Fraction of the horizon over which the rate rises.
+        cooldown: Fraction of the horizon over which it falls at the end of warmup_stable_decay.
         final_learning_rate: Fraction of the peak at the end.
     """
 
@@ -193,7 +196,7 @@ class TrainConfig:
     evaluation: EvaluationConfig = EvaluationConfig()
 
     def __init__(self, **settings: Any) -> None:
-        values = _by_section(settings)
+        values = _by_section(settings, {})
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, values.get(field.name, field.default))
         self._check()
@@ -201,9 +204,7 @@ class TrainConfig:
     def _check(self) -> None:
         given = [name for name in HORIZONS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ConfigError(
-                f"set exactly one horizon of {', '.join(HORIZONS)}; got {' and '.join(given) or 'none'}"
-            )
+            raise ConfigError(f"set exactly one horizon of {', '.join(HORIZONS)}; got {' and '.join(given) or 'none'}")
         check_counts(self, "batch_size", "log_every", "steps", "tokens", may_lack=("steps", "tokens"))
         check_positive(self, "flops", "seconds", may_lack=("flops", "seconds"))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63:
@@ -213,6 +214,10 @@ class TrainConfig:
                 f"micro_batch_size {self.machine.micro_batch_size} must divide batch_size {self.batch_size}, "
                 "or the micro-batches would not weigh alike"
             )
+
+    def override(self, settings: Mapping[str, Any]) -> TrainConfig:
+        """Return these settings with others laid over them, under any of their names."""
+        return TrainConfig(**_by_section(settings, {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}))
 
     @property
     def micro_batch(self) -> int:
@@ -236,15 +241,15 @@ def setting_names() -> dict[str, str]:
     """
     names = {field.name: field.name for field in dataclasses.fields(TrainConfig) if field.name not in SECTIONS}
     for section, kinds in SECTIONS.items():
-        fields = {field.name for kind in kinds.values() for field in dataclasses.fields(kind)}
+        fields = [field.name for kind in kinds.values() for field in dataclasses.fields(kind)]
         names |= {section if name == "kind" else name: f"{section}.{name}" for name in fields}
     return names
 
 
-def _by_section(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring settings under any of their names to the fields of TrainConfig."""
+def _by_section(settings: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay settings, under any of their names, over fields of TrainConfig."""
     full_names = setting_names()
-    values: dict[str, Any] = {}
+    values = dict(base)
     inner: dict[str, dict[str, Any]] = {}
     for given, value in settings.items():
         if given in SECTIONS and isinstance(value, Mapping):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fastcompress._deprecated import renamed_names
 from fastcompress.codec import Codec
 from fastcompress.data.rows import WEIGHT
 from fastcompress.errors import ConfigError, DivergenceError, FormatError
@@ -396,3 +397,8 @@ class TrainingRun:
         )
         if self.on_metrics is not None:
             self.on_metrics(record)
+
+
+__getattr__ = renamed_names(
+    __name__, {name: f"fastcompress.training.train.{name}" for name in ("CURVE_FIELDS", "TrainResult", "train")}
+)

@@ -34,9 +34,9 @@ from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import cards_of, choose_device, kernels_of
+from fastcompress.training.loop import TrainingRun
 from fastcompress.training.memory import check_memory
 from fastcompress.training.metrics import read_records
-from fastcompress.training.loop import TrainingRun
 from fastcompress.training.run_directory import RunDirectory, describe_data
 from fastcompress.training.selfcheck import self_check
 

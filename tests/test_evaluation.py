@@ -224,7 +224,7 @@ def test_bad_requests_are_named() -> None:
 
 
 def test_another_codecs_model_is_refused() -> None:
-    with pytest.raises(MismatchError, match="vocab_size is 66, but codec byte .* need 257; use the codec"):
+    with pytest.raises(MismatchError, match=r"vocab_size is 66, but codec byte .* need 257; use the codec"):
         evaluate(UniformModel(66, context_length=8), ByteCodec(), [b"abc"])
 
 

@@ -165,7 +165,9 @@ class RunDirectory:
             FormatError: Its config.json is not one.
         """
         stored = self.read_config()
-        _check_same("model", self._stored_model(stored["model"]), model_config.to_json(), self.path)
+        was, now = self._stored_model(stored["model"]), model_config.to_json()
+        _check_same("model", {"kind": was["kind"]}, {"kind": now["kind"]}, self.path)
+        _check_same("model", was, now, self.path)
         fixed = {name: getattr(config, name) for name in _FIXED_TRAIN_SETTINGS}
         _check_same("training", {name: stored["train"].get(name) for name in fixed}, fixed, self.path)
         self.check_codec(rows.codec)

@@ -11,15 +11,18 @@ Each epoch leaves out num_tokens % tokens_per_row tokens, elsewhere each time, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from fastcompress.data.rows import TokenRows
 from fastcompress.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fastcompress.codec import Codec
     from fastcompress.data.rows import Row, Rows
     from fastcompress.data.shards import TokenDataset
 
@@ -97,3 +100,27 @@ class RowLoader:
             self._plans = {e: plan for e, plan in self._plans.items() if e == epoch - 1}
             self._plans[epoch] = int(words[0]) % self.dataset.num_tokens, order
         return self._plans[epoch]
+
+
+class TokenLoader(RowLoader):
+    """Deprecated: use `RowLoader` with `TokenRows`. Its batches are (inputs, targets)."""
+
+    def __init__(
+        self,
+        dataset: TokenDataset,
+        *,
+        context_length: int,
+        batch_size: int,
+        seed: int,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        warnings.warn("TokenLoader is deprecated; use RowLoader with TokenRows", DeprecationWarning, stacklevel=2)
+        # Of its codec, training rows need the size of the vocabulary only, which a dataset knows too.
+        rows = TokenRows(cast("Codec", dataset), context_length)
+        super().__init__(dataset, rows, batch_size=batch_size, seed=seed, rank=rank, world_size=world_size)
+
+    def batch(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # type: ignore[override]
+        """Return the inputs and targets of this rank at `step`, int64[batch_size / world_size, context_length] each."""
+        columns = super().batch(step)
+        return columns["input"], columns["target"]

@@ -62,7 +62,7 @@ def test_it_is_trained_scored_and_kept(tmp_path: Path) -> None:
     loaded = load_run(tmp_path)
     assert isinstance(loaded.model, ByteBigram)
     assert loaded.model.config == ByteBigramConfig(width=16)
-    assert repr(loaded).startswith("<Run at step 60: ByteBigram of 4,945 parameters, codec byte, ")
+    assert re.match(r"<Run at step \d+: ByteBigram of 4,945 parameters, codec byte, ", repr(loaded))
     score = evaluate(loaded.model, CODEC, HELD_OUT, stride=5, batch_size=2)
     nats = sum(by_hand(loaded.model, document) for document in HELD_OUT)
     assert score.nats == pytest.approx(nats, rel=1e-6)

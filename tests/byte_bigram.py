@@ -34,6 +34,7 @@ class HalfRows:
 
     codec: Codec
     context_length: int
+    is_exact: ClassVar[bool] = True
 
     @property
     def _bytes(self) -> TokenRows:

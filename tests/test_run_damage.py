@@ -173,11 +173,11 @@ def without_checksums(directory: Path) -> None:
             metadata = dict(file.metadata())
         del metadata["sha256"]
         state = json.loads(metadata["state"])
-        for name in ("run", "metrics"):
+        for name in ("run", "metrics", "rows"):
             del state[name]
         save_file(tensors, path, {**metadata, "state": json.dumps(state)})
     config = json.loads((directory / "config.json").read_text())
-    for name in ("sha256", "run"):
+    for name in ("sha256", "run", "rows"):
         del config[name]
     (directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
 

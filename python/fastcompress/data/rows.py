@@ -39,6 +39,8 @@ class Rows(Protocol):
         tokens_per_row: Tokens of the dataset that consecutive training rows are apart.
         columns: Type and shape of each column of a training row, by name.
         fingerprint: 64 hexadecimal digits, the SHA-256 of everything that decides the rows.
+        is_exact: True if a document has these rows only, by its codec or by a mask that forbids all others: then the
+            nats of its events are those of its bytes. Otherwise they are an upper bound.
     """
 
     @property
@@ -51,6 +53,8 @@ class Rows(Protocol):
     def columns(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]: ...
     @property
     def fingerprint(self) -> str: ...
+    @property
+    def is_exact(self) -> bool: ...
 
     def training_row(self, dataset: TokenDataset, begin: int) -> Row:
         """Return the row that begins at token `begin` of a dataset, whose last token is followed by its first."""
@@ -122,6 +126,11 @@ class TokenRows:
     def tokens_per_row(self) -> int:
         """Rows of an epoch lie end to end."""
         return self.context_length
+
+    @property
+    def is_exact(self) -> bool:
+        """Nothing is masked here, so the codec alone decides."""
+        return self.codec.unambiguous
 
     @property
     def num_symbols(self) -> int:

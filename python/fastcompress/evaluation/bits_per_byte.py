@@ -145,7 +145,7 @@ def _evaluation(nats: Sequence[NDArray[np.float32]], num_bytes: int, rows: Rows,
         num_bytes=num_bytes,
         num_tokens=num_events - len(nats),
         num_documents=len(nats),
-        is_exact=rows.codec.unambiguous,
+        is_exact=rows.is_exact,
         context_length=rows.context_length,
         stride=stride,
     )

@@ -119,6 +119,10 @@ def test_the_command_line_takes_it(tmp_path: Path) -> None:
         assert stored["model"] == {"kind": "byte-bigram", "context_length": 16, "width": 10}
         assert stored["train"]["optimizer"]["learning_rate"] == 0.03
         assert stored["train"]["optimizer"]["kind"] == "adamw"
+        fastcompress("train", "--config", "run.toml", "--set", "model.width=10", "--steps", "31", "--resume",
+                     "--attention", "plain", "--device", "cpu", "--run-dir", "a")  # fmt: skip
+        stored = json.loads(Path("a/config.json").read_text())["train"]
+        assert (stored["steps"], stored["machine"]["attention"], stored["batch_size"]) == (31, "plain", 4)
         assert json.loads(fastcompress("eval", "a", "--device", "cpu", "--json"))["bits_per_byte"] < 8.0
         assert fastcompress("generate", "a", "--prompt", "5 du", "--max-tokens", "9").startswith("5 du")
 

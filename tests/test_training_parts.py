@@ -112,6 +112,12 @@ def test_no_step_is_spent_at_an_end_of_the_horizon() -> None:
     assert horizon.progress(77, seconds=12.0) == 1.0
 
 
+def test_a_budget_of_tokens_becomes_the_steps_that_fit() -> None:
+    assert Horizon.from_config(TrainConfig(tokens=1000), 10**9, tokens_per_step=64) == Horizon(steps=15, seconds=None)
+    with pytest.raises(ConfigError, match=r"tokens is 63, less than one step \(64\)"):
+        Horizon.from_config(TrainConfig(tokens=63), 10**9, tokens_per_step=64)
+
+
 # --- Optimizer -------------------------------------------------------------------------------------------
 
 

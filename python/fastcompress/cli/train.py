@@ -58,9 +58,10 @@ def train(
     """
     directory = Path(run_dir)
     model, training, source = _settings(config_file, assignments, options)
-    if not (corpus or shards):
-        corpus, shards = source.get("corpus"), source.get("shards")
-    codec_spec = codec_spec or source.get("codec")
+    if not resume:  # a run that goes on knows its text and its codec
+        if not (corpus or shards):
+            corpus, shards = source.get("corpus"), source.get("shards")
+        codec_spec = codec_spec or source.get("codec")
     if resume:
         _need_run(directory)
     if resume and not (corpus or shards):
@@ -107,7 +108,8 @@ def _settings(
     for name, value in options.items():
         if value is not None:
             lay_over(settings, f"model.{name}" if name in MODEL_OPTIONS else full_names[name], value)
-    return settings.pop("model", {}), settings, settings.pop("data", {})
+    model, data = settings.pop("model", {}), settings.pop("data", {})
+    return model, settings, data
 
 
 def _new_settings(

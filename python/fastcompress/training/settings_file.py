@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         DataError: The file cannot be read.
         ConfigError: It is not TOML, or this Python cannot read TOML.
     """
-    try:
-        toml = importlib.import_module("tomllib")
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{path}: settings in TOML need Python 3.11; give them as options instead") from error
+    name = next((name for name in ("tomllib", "tomli") if importlib.util.find_spec(name) is not None), None)
+    if name is None:
+        raise ConfigError(f"{path}: settings in TOML need Python 3.11, or tomli; give them as options instead")
+    toml = importlib.import_module(name)
     try:
         settings: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The packages of the trainer show public names, import torch only when it is needed, and prefer functions to modules."""
+"""The trainer's packages show public names, import torch only when it is needed, and prefer functions to modules."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,6 +31,7 @@ from fastcompress.training.device import (
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.metrics import MetricsLog, ProgressBar, check_records, fingerprint_of
 from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
+from fastcompress.training.progress import Progress
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
 
@@ -40,27 +40,6 @@ EVALUATION_SHARE = 0.25
 # There, one evaluation takes about this part of it at most: the sample is cut to what was measured to fit.
 ONE_EVALUATION_SHARE = 0.1
 PROBE_BYTES = 1024  # the smallest sample, by which the time is measured
-
-
-@dataclass
-class Progress:
-    """Where a run stands; goes into each checkpoint as JSON."""
-
-    step: int = 0
-    tokens: int = 0
-    flops: int = 0
-    seconds: float = 0.0
-    loss_steps: int = 0  # steps whose losses are summed up for the next training line
-    evaluated_step: int = -1  # where the last evaluation was made; -1: nowhere yet
-    evaluated_seconds: float = 0.0
-    wall_seconds: float = 0.0  # since the first step, evaluations and checkpoints included; 0 in older checkpoints
-    evaluation_seconds: float = 0.0  # what the last evaluation took, with its checkpoints
-    train_bits_per_byte: float | None = None
-    validation_bits_per_byte: float | None = None
-    best_step: int = 0
-    best_bits_per_byte: float | None = None
-    validation_sample: str | None = None  # fingerprint of the documents that all these scores are on
-    validation_bytes: int | None = None  # the size that the sample was cut to, under a horizon in seconds
 
 
 class TrainingRun:
@@ -304,8 +283,9 @@ class TrainingRun:
         loss = float(self.loss_sum) / self.at.loss_steps
         now = self.watch.read()
         tokens_per_second = (self.at.tokens - self.logged[0]) / max(now - self.logged[1], 1e-9)
-        data = self.feed.loader.dataset
-        self.at.train_bits_per_byte = bits_per_byte(loss * data.num_tokens, data.num_bytes)
+        data, rows = self.feed.loader.dataset, self.feed.loader.rows
+        num_events = data.num_tokens * rows.context_length / rows.tokens_per_row  # of the whole corpus
+        self.at.train_bits_per_byte = bits_per_byte(loss * num_events, data.num_bytes)
         self.loss_sum.zero_()
         self.at.loss_steps, self.logged = 0, (self.at.tokens, now)
         self.report(

@@ -18,8 +18,8 @@ from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training import checkpoint as checkpoints
 from fastcompress.training.checkpoint import load_run, read_checkpoint, write_checkpoint
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
 from fastcompress.training.optimizer import make_optimizer
+from fastcompress.training.train import train
 
 MODEL = GPTConfig.workshop(vocab_size=257, num_layers=1, num_heads=2, width=16, context_length=8)
 STATE = {"model": {}, "train": {}, "codec": {}, "progress": {}}
@@ -160,8 +160,8 @@ def rewrite(path: Path, change: Callable[[dict[str, torch.Tensor], dict[str, str
 
 
 def test_another_version_is_refused(damaged: Path) -> None:
-    rewrite(damaged / "best.safetensors", lambda _, metadata: metadata.update(version="2"))
-    with pytest.raises(FormatError, match="checkpoint version 2, this build reads 1"):
+    rewrite(damaged / "best.safetensors", lambda _, metadata: metadata.update(version="3"))
+    with pytest.raises(FormatError, match="checkpoint version 3, this build reads 2"):
         load_run(damaged)
 
 

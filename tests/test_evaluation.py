@@ -13,17 +13,18 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.errors import ConfigError, DataError, MismatchError
-from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate, symbol_nats
+from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate, event_nats
 from fastcompress.evaluation.flops import count_flops
-from fastcompress.models.blocks import LanguageModel
 from fastcompress.models.gpt import GPT, GPTConfig, next_token_loss
+from fastcompress.models.protocol import Kernels
+from fastcompress.models.tokens import NextTokenModel
 from tests.reference.bits_per_byte import reference_symbol_nats
 
 DOCUMENTS = [b"hello world", b"", b"x", bytes(range(40)), "día 日本".encode(), b"", b"ab" * 30]
 BYTES = sum(map(len, DOCUMENTS))
 
 
-class UniformModel(LanguageModel):
+class UniformModel(NextTokenModel):
     """Every symbol equally likely; keeps what it was shown."""
 
     def __init__(self, vocab_size: int, context_length: int) -> None:
@@ -36,7 +37,7 @@ class UniformModel(LanguageModel):
         return torch.zeros(*tokens.shape, self.vocab_size)
 
 
-class BigramModel(LanguageModel):
+class BigramModel(NextTokenModel):
     """p(next | last) from a table; needs no context, so no window can change its score."""
 
     def __init__(self, probabilities: Tensor, context_length: int) -> None:
@@ -121,13 +122,7 @@ def test_characters_are_divided_by_their_bytes() -> None:
 def test_every_symbol_is_scored_once_from_its_own_window(stride: int, batch_size: int) -> None:
     """A real, context-hungry model against the one-symbol-at-a-time oracle: wrong context or order would show."""
     model, codec = small_gpt(), ByteCodec()
-    nats = symbol_nats(
-        model,
-        [codec.encode(data) for data in DOCUMENTS],
-        end_of_document=256,
-        stride=stride,
-        batch_size=batch_size,
-    )
+    nats = np.concatenate(event_nats(model, model.rows(codec), DOCUMENTS, stride=stride, batch_size=batch_size))
     expected = np.concatenate(reference_symbol_nats(model, codec, DOCUMENTS, stride))
     np.testing.assert_allclose(nats, expected, rtol=1e-4, atol=1e-4)
     result = evaluate(model, codec, DOCUMENTS, stride=stride, batch_size=batch_size)
@@ -152,7 +147,7 @@ def test_windows_of_like_length_share_a_batch() -> None:
 def test_more_context_is_used_at_smaller_strides() -> None:
     """A later window's first scored symbol sees context - stride more: a copying model shows it."""
 
-    class CopyFromFourBack(LanguageModel):
+    class CopyFromFourBack(NextTokenModel):
         vocab_size, context_length = 257, 8
 
         def forward(self, tokens: Tensor) -> Tensor:
@@ -229,7 +224,7 @@ def test_bad_requests_are_named() -> None:
 
 
 def test_another_codecs_model_is_refused() -> None:
-    with pytest.raises(MismatchError, match="the model predicts 66 symbols but the codec has 256"):
+    with pytest.raises(MismatchError, match=r"vocab_size is 66, but codec byte .* need 257; use the codec"):
         evaluate(UniformModel(66, context_length=8), ByteCodec(), [b"abc"])
 
 
@@ -238,7 +233,7 @@ def test_a_codec_that_loses_bytes_is_refused() -> None:
         def encode(self, data: bytes) -> np.ndarray:
             return super().encode(data[:-1])
 
-    with pytest.raises(DataError, match="accounts for 2 of the 3 bytes of document 1"):
+    with pytest.raises(DataError, match="document 1: codec byte accounts for 2 of the 3 bytes"):
         evaluate(UniformModel(257, context_length=8), Forgetful(), [b"", b"abc"])
 
 
@@ -270,11 +265,11 @@ def test_counted_flops_are_those_torch_counts(preset: type, tied_head: bool) -> 
         num_layers=3,
         num_heads=2,
         width=32,
-        attention="plain",
         tied_head=tied_head,
     )
-    model = GPT(config)
-    flops = count_flops(model)
+    model = GPT(config, Kernels("plain"))
+    flops = model.flops()
+    assert flops == count_flops(model)
     tokens = torch.randint(97, (5, 16))
     with FlopCounterMode(display=False) as forward:
         loss = next_token_loss(model(tokens), tokens)
@@ -294,7 +289,7 @@ def test_flops_of_the_workshop_model_by_formula() -> None:
     assert flops.training_per_token == 3 * flops.forward_per_token
     assert flops.training_per_token == pytest.approx(71e6, rel=0.01)
     assert flops.by_module["head"] == 2 * 66 * 384
-    assert flops.by_module["blocks.5.attention"] == 4 * 384 * 256
+    assert flops.by_module["trunk.blocks.5.attention"] == 4 * 384 * 256
 
 
 def test_a_matrix_of_an_unknown_module_is_refused() -> None:

@@ -11,13 +11,13 @@ from torch import Tensor
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.evaluation.generate import Sampler, generate
-from fastcompress.models.blocks import LanguageModel
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.tokens import NextTokenModel
 
 END = 256
 
 
-class ScriptedModel(LanguageModel):
+class ScriptedModel(NextTokenModel):
     """Predicts a fixed sequence of bytes after whatever the prompt was, then the end of document."""
 
     vocab_size, context_length = 257, 1000
@@ -84,21 +84,33 @@ def test_an_empty_prompt_begins_a_document() -> None:
     assert shown == [[END], [END, ord("h")], [END, ord("h"), ord("i")]]
 
 
-def test_the_window_is_cropped_to_the_context() -> None:
-    shown: list[Tensor] = []
-    model = small_gpt(context_length=8)
-    model.register_forward_pre_hook(lambda _, inputs: shown.append(inputs[0]))
+def test_the_window_slides_as_in_evaluations() -> None:
+    """Context 8, stride 4: the ids of a window begin at the smallest multiple of 4 that leaves 8 or fewer."""
+    shown: list[list[int]] = []
+
+    class Spy(ScriptedModel):
+        context_length = 8
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            shown.append(tokens[0].tolist())
+            logits = torch.zeros(*tokens.shape, 257)
+            logits[:, -1, ord("a") + len(shown)] = 100.0
+            return logits
+
     prompt = b"a prompt that is longer than the context"
-    text = "".join(generate(model, ByteCodec(), prompt, max_tokens=12, top_k=1))
-    assert text
-    assert shown[0][0].tolist() == list(prompt[-8:])
-    assert all(tokens.shape == (1, 8) for tokens in shown)
+    text = "".join(generate(Spy(b""), ByteCodec(), prompt, max_tokens=12))
+    sequence = [END, *prompt, *text.encode()]
+    assert len(text) == len(shown) == 12
+    for number, window in enumerate(shown):
+        end = 1 + len(prompt) + number
+        begin = next(begin for begin in range(0, end, 4) if end - begin <= 8)
+        assert window == sequence[begin:end]
 
 
 def test_characters_of_an_alphabet() -> None:
     codec = CharCodec(["a", "日"])
 
-    class Cycle(LanguageModel):
+    class Cycle(NextTokenModel):
         vocab_size, context_length = 3, 4
 
         def forward(self, tokens: Tensor) -> Tensor:
@@ -201,5 +213,5 @@ def test_a_bad_setting_is_named_at_once(setting: dict[str, float], message: str)
 
 
 def test_another_codecs_model_is_refused() -> None:
-    with pytest.raises(MismatchError, match="257 symbols, not the 3 of codec char-2"):
+    with pytest.raises(MismatchError, match="vocab_size is 257, but codec char-2 and the end of document need 3"):
         generate(small_gpt(), CharCodec(["a", "b"]), b"", max_tokens=1)

@@ -10,9 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcompress.codec import ByteCodec
-from fastcompress.data.loader import TokenLoader
+from fastcompress.data.loader import RowLoader
+from fastcompress.data.rows import TokenRows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError, DataError
+
+
+class TokenLoader(RowLoader):
+    """Rows of bytes, as (inputs, targets)."""
+
+    def __init__(self, dataset: TokenDataset, *, context_length: int, **settings: int) -> None:
+        super().__init__(dataset, TokenRows(ByteCodec(), context_length), **settings)
+
+    def batch(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        columns = super().batch(step)
+        assert set(columns) == set(self.rows.columns) == {"input", "target", "weight"}
+        for name, (dtype, shape) in self.rows.columns.items():
+            assert columns[name].dtype == dtype
+            assert columns[name].shape[1:] == shape
+        assert (columns["weight"] == 1.0).all()
+        return columns["input"], columns["target"]
 
 
 def dataset_of(num_tokens: int) -> TokenDataset:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from fastcompress.errors import ConfigError
 from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.allocation import memory_errors
-from fastcompress.models.blocks import LanguageModel
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.tokens import NextTokenModel
 from fastcompress.training import memory
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 CPU = torch.device("cpu")
 PRESETS = {"modern": GPTConfig.modern, "workshop": GPTConfig.workshop}
@@ -38,7 +39,7 @@ from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 torch.set_num_threads(1)
 preset, model, training = json.loads(sys.argv[1])
@@ -95,7 +96,7 @@ def test_parameters_are_counted_as_the_model_has_them(preset: str, bias: bool, t
             bias=bias,
             tied_head=tied,
         )
-        assert memory.num_parameters(config) == GPT(config).num_parameters()
+        assert config.size().parameters == GPT(config).num_parameters()
 
 
 def settings(**changes: Any) -> tuple[GPTConfig, TrainConfig]:
@@ -177,12 +178,15 @@ def test_memory_that_runs_out_on_the_cpu_is_called_that() -> None:
         torch.zeros(2) + torch.zeros(3)
 
 
-class Greedy(LanguageModel):
+class Greedy(NextTokenModel):
     """A model that wants more memory than there is."""
 
     context_length, vocab_size = 8, 257
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.empty(1 << 55)
+
+    def nats(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return torch.empty(1 << 55)
 
 
@@ -191,7 +195,7 @@ def test_every_use_of_a_model_says_that_memory_ran_out(tmp_path: Path, monkeypat
         evaluate(Greedy(), ByteCodec(), [b"text"])
     with pytest.raises(MemoryError):
         list(generate(Greedy(), ByteCodec(), b"text", max_tokens=3))
-    monkeypatch.setattr(GPT, "forward", Greedy.forward)
+    monkeypatch.setattr(GPT, "nats", Greedy.nats)
     model, training = settings(width=16, num_heads=1, num_layers=1, context_length=16)
     data = TokenDataset.from_documents([b"text " * 100], ByteCodec())
     with pytest.raises(MemoryError):

@@ -10,6 +10,8 @@ import torch
 from fastcompress.errors import ConfigError
 from fastcompress.models.blocks import Rotary, SwiGLU, plain_attention
 from fastcompress.models.gpt import GPT, GPTConfig, next_token_loss
+from fastcompress.models.protocol import Kernels
+from fastcompress.models.trunk import Context
 
 SMALL = {"num_layers": 2, "num_heads": 2, "width": 32, "context_length": 16}
 PRESETS = {"workshop": GPTConfig.workshop, "modern": GPTConfig.modern}
@@ -52,7 +54,7 @@ def test_initial_loss_is_near_uniform(preset: str, vocab_size: int) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_sdpa_and_plain_attention_agree(preset: str) -> None:
     fused = scrambled(GPT(PRESETS[preset](vocab_size=50, **SMALL)))
-    plain = GPT(PRESETS[preset](vocab_size=50, attention="plain", **SMALL)).eval()
+    plain = GPT(PRESETS[preset](vocab_size=50, **SMALL), Kernels("plain")).eval()
     plain.load_state_dict(fused.state_dict())
     tokens = torch.randint(50, (2, 13))
     torch.testing.assert_close(fused(tokens), plain(tokens), rtol=1e-4, atol=1e-4)
@@ -109,7 +111,10 @@ def test_workshop_shrinks_what_writes_into_the_residual_stream() -> None:
 def test_modern_blocks_start_as_the_identity() -> None:
     model = GPT(GPTConfig.modern(vocab_size=66, **SMALL))
     x = torch.randn(2, 5, 32)
-    assert torch.equal(model.blocks[0](x), x)
+    context = Context(torch.zeros(2, 5, dtype=torch.int64))
+    assert torch.equal(model.trunk(x, context), x)
+    for block in model.blocks:
+        assert all(torch.equal(branch(x, context), torch.zeros_like(x)) for branch in block.branches)
     assert model.head.weight is not model.embedding.weight
 
 
@@ -121,14 +126,14 @@ def test_swiglu_costs_what_the_gelu_mlp_costs() -> None:
 def test_bias_means_every_linear_but_the_head() -> None:
     model = GPT(GPTConfig.workshop(vocab_size=20, bias=True, **SMALL))
     names = {name for name, _ in model.named_parameters()}
-    assert {"blocks.0.attention.qkv.bias", "blocks.1.mlp.output.bias", "final_norm.bias"} <= names
+    assert {"trunk.blocks.0.attention.qkv.bias", "trunk.blocks.1.mlp.output.bias", "final_norm.bias"} <= names
     assert "head.bias" not in names
 
 
 def test_dropout_acts_in_training_only() -> None:
     tokens = torch.randint(50, (2, 16))
     for attention in ("sdpa", "plain"):
-        model = scrambled(GPT(GPTConfig.workshop(vocab_size=50, attention=attention, **SMALL)))
+        model = scrambled(GPT(GPTConfig.workshop(vocab_size=50, **SMALL), Kernels(attention)))
         assert torch.equal(model(tokens), model(tokens))
         model.train()
         assert not torch.equal(model(tokens), model(tokens))
@@ -163,13 +168,20 @@ def test_too_long_an_input_says_so() -> None:
         ({"dropout": 1.0}, "dropout"),
         ({"dropout": float("nan")}, "dropout"),
         ({"positions": "alibi"}, "positions must be one of learned, rope"),
-        ({"attention": "flash"}, "attention must be one of sdpa, plain"),
+        ({"attention": "plain"}, "attention is a setting of the machine"),
         ({"depth": 3}, "unknown model setting 'depth'"),
     ],
 )
 def test_a_bad_setting_is_named(setting: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         GPTConfig.modern(**{"vocab_size": 50, **setting})
+
+
+def test_an_unknown_kernel_is_named() -> None:
+    with pytest.raises(ConfigError, match="attention must be one of sdpa, plain"):
+        Kernels("flash")
+    with pytest.raises(ConfigError, match="logits_at_once is 0"):
+        Kernels(logits_at_once=0)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -26,7 +26,7 @@ from fastcompress.models.gpt import GPTConfig
 from fastcompress.training import checkpoint as checkpoints
 from fastcompress.training.checkpoint import load_run, read_checkpoint
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 TEXT = [b"some text to train on, and a little more of it, and more " * 3]
 CODEC = BPECodec(BPE.train([TEXT[0].decode()], vocab_size=260))
@@ -173,11 +173,11 @@ def without_checksums(directory: Path) -> None:
             metadata = dict(file.metadata())
         del metadata["sha256"]
         state = json.loads(metadata["state"])
-        for name in ("run", "metrics"):
+        for name in ("run", "metrics", "rows"):
             del state[name]
         save_file(tensors, path, {**metadata, "state": json.dumps(state)})
     config = json.loads((directory / "config.json").read_text())
-    for name in ("sha256", "run"):
+    for name in ("sha256", "run", "rows"):
         del config[name]
     (directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from fastcompress.codec import ByteCodec
 from fastcompress.data.corpora import Document, split_documents
-from fastcompress.data.loader import TokenLoader
+from fastcompress.data.loader import RowLoader
+from fastcompress.data.rows import TokenRows
 from fastcompress.data.shards import TokenDataset, write_shards
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.training.checkpoint import load_run, read_checkpoint
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 TEXT = [b"a text to train on, and a little more of it, and then " * 40]
 
@@ -34,11 +35,9 @@ def test_datasets_and_loaders(tmp_path: Path) -> None:
     assert repr(dataset) == f"<TokenDataset in memory: {size}>"
     write_shards(tmp_path, "train", TEXT, ByteCodec())
     assert repr(TokenDataset.open(tmp_path, "train")) == f"<TokenDataset split 'train' of {str(tmp_path)!r}: {size}>"
-    loader = TokenLoader(dataset, context_length=8, batch_size=4, seed=3)
-    assert repr(loader) == (
-        f"<TokenLoader context_length=8, batch_size=4, seed=3: 270 windows per epoch of {dataset!r}>"
-    )
-    loader = TokenLoader(dataset, context_length=8, batch_size=4, seed=3, rank=1, world_size=2)
+    loader = RowLoader(dataset, TokenRows(ByteCodec(), 8), batch_size=4, seed=3)
+    assert repr(loader) == (f"<RowLoader context_length=8, batch_size=4, seed=3: 270 windows per epoch of {dataset!r}>")
+    loader = RowLoader(dataset, TokenRows(ByteCodec(), 8), batch_size=4, seed=3, rank=1, world_size=2)
     assert "seed=3, rank=1, world_size=2: 270" in repr(loader)
 
 

@@ -16,10 +16,12 @@ from fastcompress.errors import SelfCheckError
 from fastcompress.models import gpt
 from fastcompress.models.blocks import CausalSelfAttention
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.protocol import AttentionKind, Batch, Kernels
+from fastcompress.models.trunk import Context
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
 from fastcompress.training.optimizer import OptimizerStep
 from fastcompress.training.selfcheck import self_check
+from fastcompress.training.train import train
 
 CONFIG = TrainConfig(steps=1)
 SMALL = {"vocab_size": 50, "num_layers": 2, "num_heads": 2, "width": 32, "context_length": 16}
@@ -29,14 +31,14 @@ PRESETS = [GPTConfig.workshop, GPTConfig.modern]
 class SeesAll(CausalSelfAttention):
     """The causal mask forgotten."""
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
         return F.scaled_dot_product_attention(query, key, value)
 
 
 class SeesNext(CausalSelfAttention):
     """The causal mask off by one."""
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
         visible = torch.ones(query.size(-2), query.size(-2), dtype=torch.bool).tril(1)
         return F.scaled_dot_product_attention(query, key, value, attn_mask=visible)
 
@@ -52,11 +54,11 @@ class NeverClears(OptimizerStep):
 class NeverDivides(OptimizerStep):
     """Accumulated losses summed instead of averaged."""
 
-    def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        loss = super().gradients(inputs, targets)
+    def gradients(self, batch: Batch) -> Tensor:
+        loss = super().gradients(batch)
         for parameter in self.parameters:
             if parameter.grad is not None:
-                parameter.grad *= len(inputs) // self.micro_batch_size
+                parameter.grad *= len(batch["input"]) // self.micro_batch_size
         return loss
 
 
@@ -67,8 +69,8 @@ def _seed() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("attention", ["sdpa", "plain"])
-def test_what_we_ship_passes(preset: Callable[..., GPTConfig], attention: str) -> None:
-    model = GPT(preset(attention=attention, **SMALL))
+def test_what_we_ship_passes(preset: Callable[..., GPTConfig], attention: AttentionKind) -> None:
+    model = GPT(preset(**SMALL), Kernels(attention))
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     self_check(model, CONFIG)
     assert model.training
@@ -110,8 +112,8 @@ def test_a_wild_initialisation_is_caught(preset: Callable[..., GPTConfig]) -> No
 
 def test_a_model_that_ignores_its_input_is_caught() -> None:
     class Deaf(GPT):
-        def forward(self, tokens: Tensor) -> Tensor:
-            return super().forward(torch.zeros_like(tokens))
+        def hidden(self, context: Context) -> Tensor:
+            return super().hidden(Context(torch.zeros_like(context.ids)))
 
     with pytest.raises(SelfCheckError, match="ignores its input"):
         self_check(Deaf(GPTConfig.modern(**SMALL)), CONFIG)

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch")
 
 from fastcompress.errors import ConfigError, FormatError, OutputError  # noqa: E402
 from fastcompress.evaluation.flops import count_flops  # noqa: E402
-from fastcompress.study import runner  # noqa: E402
+from fastcompress.study import cells, runner  # noqa: E402
 from fastcompress.study.arms import BYTES, CHARACTERS, Arm, Study, bpe_arm, find_study  # noqa: E402
 from fastcompress.study.report import load_report, validate  # noqa: E402
 from fastcompress.study.runner import run_study  # noqa: E402
@@ -65,7 +65,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 @pytest.fixture(scope="module")
 def finished(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("finished") / "out"
-    assert run_study(study, output, device="cpu", progress=False) == output / "report.html"
+    assert run_study(study, output, device="cpu", progress=False, isolate=False) == output / "report.html"
     return output
 
 
@@ -82,12 +82,12 @@ def without_clock(value: Any) -> Any:
 
 
 def again(study: Study, output: Path, **options: Any) -> dict[str, Any]:
-    run_study(study, output, **{"device": "cpu", "progress": False, **options})
+    run_study(study, output, **{"device": "cpu", "progress": False, "isolate": False, **options})
     return load_report(output / "report.json")
 
 
 def forbid_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "train", lambda *args, **kwargs: pytest.fail("an arm was trained"))
+    monkeypatch.setattr(cells, "train", lambda *args, **kwargs: pytest.fail("an arm was trained"))
 
 
 # -- the report ----------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_running_a_finished_study_again_changes_nothing(
 def test_an_interrupted_study_goes_on_to_the_same_figures(
     study: Study, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real_train, record_path = runner.train, tmp_path / "out" / "arms" / "char" / "result.json"
+    real_train, record_path = cells.train, tmp_path / "out" / "arms" / "char" / "result.json"
 
     kept: list[float] = []  # seconds in the record when Ctrl-C was pressed
 
@@ -182,9 +182,9 @@ def test_an_interrupted_study_goes_on_to_the_same_figures(
         return real_train(model_config, codec, *args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "train", train)
+        patched.setattr(cells, "train", train)
         with pytest.raises(KeyboardInterrupt):
-            run_study(study, tmp_path / "out", device="cpu", progress=False)
+            run_study(study, tmp_path / "out", device="cpu", progress=False, isolate=False)
     assert not (tmp_path / "out" / "report.json").exists()
     record = json.loads(record_path.read_bytes())
     assert record["entry"] is None
@@ -198,7 +198,7 @@ def test_an_interrupted_study_goes_on_to_the_same_figures(
         trained.append(kwargs["resume"])
         return real_train(*args, **kwargs)
 
-    monkeypatch.setattr(runner, "train", count_train)
+    monkeypatch.setattr(cells, "train", count_train)
     report = again(study, tmp_path / "out")
     assert trained == [True]  # the first arm was finished, the second one resumed
     assert without_clock(report) == without_clock(load_report(finished / "report.json"))
@@ -236,7 +236,7 @@ def test_other_settings_are_refused_and_named(
     forbid_training(monkeypatch)
     before = (output / "report.json").read_bytes()
     with pytest.raises(OutputError, match=f"{named} was .*; run it with those again, choose another output folder"):
-        run_study(dataclasses.replace(study, **CHANGES[named]), output, device="cpu", progress=False)
+        run_study(dataclasses.replace(study, **CHANGES[named]), output, device="cpu", progress=False, isolate=False)
     assert (output / "report.json").read_bytes() == before
 
 
@@ -250,7 +250,7 @@ def test_another_text_seed_or_device_is_refused(
 ) -> None:
     forbid_training(monkeypatch)
     with pytest.raises(OutputError, match="seed was 0, is now 1"):
-        run_study(study, output, seed=1, device="cpu", progress=False)
+        run_study(study, output, seed=1, device="cpu", progress=False, isolate=False)
     monkeypatch.setattr(runner, "choose_device", lambda name: torch.device("meta"))
     with pytest.raises(OutputError, match='device_kind was "cpu", is now "meta"'):
         run_study(study, output, progress=False)
@@ -258,7 +258,7 @@ def test_another_text_seed_or_device_is_refused(
     path = tmp_path / "made.txt"
     path.write_bytes(Path(study.corpus).read_bytes() + b"more")
     with pytest.raises(OutputError, match=r"corpus was .*corpus_fingerprint was"):
-        run_study(dataclasses.replace(study, corpus=str(path)), output, device="cpu", progress=False)
+        run_study(dataclasses.replace(study, corpus=str(path)), output, device="cpu", progress=False, isolate=False)
 
 
 class OtherByteCodec(ByteCodec):
@@ -278,7 +278,9 @@ def test_a_codec_that_was_made_otherwise_is_refused(
     forbid_training(monkeypatch)
     other = dataclasses.replace(BYTES, make_codec=lambda corpus: OtherByteCodec())
     with pytest.raises(OutputError, match=r"arms/byte: .*codec_fingerprint was .*, is now \"0000"):
-        run_study(dataclasses.replace(study, arms=(other, CHARACTERS)), output, device="cpu", progress=False)
+        run_study(
+            dataclasses.replace(study, arms=(other, CHARACTERS)), output, device="cpu", progress=False, isolate=False
+        )
 
 
 def test_an_arm_from_another_folder_is_refused(study: Study, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +290,7 @@ def test_an_arm_from_another_folder_is_refused(study: Study, output: Path, monke
     record["made_from"]["evaluated_split"] = "test"
     path.write_text(json.dumps(record))
     with pytest.raises(OutputError, match=r'arms/byte: .*evaluated_split was "test", is now "validation"'):
-        run_study(study, output, device="cpu", progress=False)
+        run_study(study, output, device="cpu", progress=False, isolate=False)
 
 
 def _without(*keys: str) -> Callable[[bytes], bytes]:
@@ -325,7 +327,7 @@ def test_a_damaged_result_is_a_format_error(
     path = output / "arms" / "char" / "result.json"
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
     with pytest.raises(FormatError, match=r"arms/char/result\.json: .*delete it") as caught:
-        run_study(study, output, device="cpu", progress=False)
+        run_study(study, output, device="cpu", progress=False, isolate=False)
     assert "\n" not in str(caught.value)
 
 
@@ -333,16 +335,16 @@ def test_damaged_and_older_marks_are_refused(study: Study, output: Path) -> None
     mark = output / "arms" / "study.json"
     mark.write_bytes(b"{")
     with pytest.raises(FormatError, match=r"study\.json: cannot be read as JSON"):
-        run_study(study, output, device="cpu", progress=False)
+        run_study(study, output, device="cpu", progress=False, isolate=False)
     mark.rename(mark.with_name("study.sha256"))
     with pytest.raises(OutputError, match="holds arms of another version; choose another output folder"):
-        run_study(study, output, device="cpu", progress=False)
+        run_study(study, output, device="cpu", progress=False, isolate=False)
 
 
 def test_a_place_that_cannot_be_written_is_an_output_error(study: Study, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match=r"file: cannot be written \(.*choose another output folder"):
-        run_study(study, tmp_path / "file", device="cpu", progress=False)
+        run_study(study, tmp_path / "file", device="cpu", progress=False, isolate=False)
 
 
 def test_unknown_studies_and_impossible_arms_are_config_errors(study: Study, tmp_path: Path) -> None:

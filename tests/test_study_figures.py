@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
         prompt="Line ", sample_bytes=30,
     )  # fmt: skip
     output = tmp_path_factory.mktemp("study")
-    run_study(study, output, seed=SEED, device="cpu", progress=False)
+    run_study(study, output, seed=SEED, device="cpu", progress=False, isolate=False)
     return corpus, load_report(output / "report.json"), output
 
 

@@ -20,7 +20,8 @@ import pytest
 import torch
 
 from fastcompress.codec import ByteCodec, CharCodec
-from fastcompress.data.loader import TokenLoader
+from fastcompress.data.loader import RowLoader
+from fastcompress.data.rows import TokenRows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError, DataError, DivergenceError, FormatError, MismatchError, OutputError
 from fastcompress.evaluation.bits_per_byte import evaluate
@@ -30,8 +31,8 @@ from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_run, read_checkpoint, write_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.interrupt import InterruptGuard
-from fastcompress.training.loop import TrainResult, train
-from fastcompress.training.run import TrainingRun
+from fastcompress.training.loop import TrainingRun
+from fastcompress.training.train import TrainResult, train
 
 CODEC = ByteCodec()
 TEXT = [f"{i} sheep jumped over {i * 7} fences; then {i} more did. ".encode() * 4 for i in range(30)]
@@ -223,7 +224,7 @@ def test_a_time_budget_includes_evaluations(tmp_path: Path, monkeypatch: pytest.
         time.sleep(0.3)
         return evaluate(*arguments, **settings)
 
-    monkeypatch.setattr("fastcompress.training.run.evaluate", slow)
+    monkeypatch.setattr("fastcompress.training.loop.evaluate", slow)
     since = time.perf_counter()
     result = run(tmp_path, steps=None, seconds=4.0, eval_every=None, num_evals=num_evals)
     wall = time.perf_counter() - since
@@ -269,7 +270,7 @@ def test_a_time_budget_cuts_what_is_scored_to_a_tenth(tmp_path: Path, monkeypatc
         return train(MODEL, CODEC, DATA, validation, config, directory, resume=resume, progress=False)
 
     monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
-    monkeypatch.setattr("fastcompress.training.run.evaluate", timed_evaluate)
+    monkeypatch.setattr("fastcompress.training.loop.evaluate", timed_evaluate)
     result = run_for(20.0, tmp_path / "a")
     assert sizes == [1024, 2000, 2000]
     assert result.steps == 5  # 3 s of evaluations, then steps up to 18 s, then the last evaluation
@@ -292,7 +293,7 @@ def test_the_clock_stands_still_during_evaluations(tmp_path: Path, monkeypatch: 
         time.sleep(0.3)
         return evaluate(*arguments, **settings)
 
-    monkeypatch.setattr("fastcompress.training.run.evaluate", slow)
+    monkeypatch.setattr("fastcompress.training.loop.evaluate", slow)
     result = run(tmp_path, steps=3, eval_every=1)
     assert result.seconds < 0.9
     assert result.curve[-1]["seconds"] == pytest.approx(result.seconds, abs=0.1)
@@ -313,7 +314,7 @@ def test_tokens_per_second_are_those_of_the_training_clock(tmp_path: Path, monke
         return evaluate(*arguments, **settings)
 
     monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
-    monkeypatch.setattr("fastcompress.training.run.evaluate", slow_evaluate)
+    monkeypatch.setattr("fastcompress.training.loop.evaluate", slow_evaluate)
     tokens = CONFIG.batch_size * MODEL.context_length  # per step
 
     first = run(tmp_path, steps=4, eval_every=4, log_every=2)
@@ -616,13 +617,14 @@ def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_batches_are_the_loaders_in_any_order() -> None:
-    loader = TokenLoader(DATA, context_length=16, batch_size=4, seed=3)
-    alone = TokenLoader(DATA, context_length=16, batch_size=4, seed=3)
+    loader, alone = (RowLoader(DATA, TokenRows(CODEC, 16), batch_size=4, seed=3) for _ in range(2))
     with BatchFeed(loader, torch.device("cpu")) as feed:
         for step in (0, 1, 2, 7, 7, 3, 4):
-            for given, expected in zip(feed.batch(step), alone.batch(step), strict=True):
-                assert given.dtype == torch.int64
-                np.testing.assert_array_equal(given.numpy(), expected)
+            given, expected = feed.batch(step), alone.batch(step)
+            assert given.keys() == expected.keys()
+            for name, column in expected.items():
+                assert given[name].numpy().dtype == column.dtype
+                np.testing.assert_array_equal(given[name].numpy(), column)
 
 
 def test_a_readers_error_arrives_where_the_batch_is_wanted() -> None:
@@ -630,7 +632,7 @@ def test_a_readers_error_arrives_where_the_batch_is_wanted() -> None:
         def read(self, begin: int, end: int) -> np.ndarray:
             raise DataError("damaged shard")
 
-    loader = TokenLoader(Damaged.from_documents(TEXT, CODEC), context_length=16, batch_size=4, seed=3)
+    loader = RowLoader(Damaged.from_documents(TEXT, CODEC), TokenRows(CODEC, 16), batch_size=4, seed=3)
     with BatchFeed(loader, torch.device("cpu")) as feed, pytest.raises(DataError, match="damaged shard"):
         feed.batch(0)
 
@@ -671,7 +673,7 @@ def test_a_signal_stops_an_evaluation_between_batches(tmp_path: Path, monkeypatc
         return evaluate(*arguments, progress=count, **settings)
 
     run(tmp_path / "whole", eval_batch_size=1)
-    monkeypatch.setattr("fastcompress.training.run.evaluate", interrupted)
+    monkeypatch.setattr("fastcompress.training.loop.evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "parts", eval_batch_size=1)
     assert len(batches) == 1 < batches[0]

@@ -20,9 +20,9 @@ from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.training.checkpoint import load_run
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import autocast_for, loss_of
-from fastcompress.training.loop import TrainResult, train
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer
 from fastcompress.training.selfcheck import self_check
+from fastcompress.training.train import TrainResult, train
 
 pytestmark = [
     pytest.mark.gpu,
@@ -118,12 +118,12 @@ def test_nothing_in_a_step_waits_for_the_card() -> None:
         clip_norm=1.0,
         autocast=autocast_for("bfloat16", "cuda"),
     )
-    inputs, targets = torch.randint(257, (2, 16, 64), device="cuda")
-    step(inputs, targets, 1e-3)
+    batch = model.random_batch(16, 64)
+    step(batch, 1e-3)
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(3):
-            step(inputs, targets, 1e-3)
+            step(batch, 1e-3)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

@@ -16,6 +16,7 @@ from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.protocol import Batch
 from fastcompress.training import device as devices
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import (
@@ -27,9 +28,9 @@ from fastcompress.training.device import (
     loss_of,
     scaler_for,
 )
-from fastcompress.training.loop import train
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
+from fastcompress.training.train import train
 
 MODEL = GPTConfig.workshop(vocab_size=257, num_layers=1, num_heads=2, width=16, context_length=8, bias=True)
 
@@ -46,7 +47,7 @@ def test_settings_survive_json() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "exactly one horizon of steps, flops, seconds; got none"),
+        ({}, "exactly one horizon of steps, tokens, flops, seconds; got none"),
         ({"steps": 1, "seconds": 2.0}, "got steps and seconds"),
         ({"steps": 0}, "steps must be a whole number"),
         ({"steps": 1.5}, "steps must be a whole number"),
@@ -111,6 +112,12 @@ def test_no_step_is_spent_at_an_end_of_the_horizon() -> None:
     assert horizon.progress(77, seconds=12.0) == 1.0
 
 
+def test_a_budget_of_tokens_becomes_the_steps_that_fit() -> None:
+    assert Horizon.from_config(TrainConfig(tokens=1000), 10**9, tokens_per_step=64) == Horizon(steps=15, seconds=None)
+    with pytest.raises(ConfigError, match=r"tokens is 63, less than one step \(64\)"):
+        Horizon.from_config(TrainConfig(tokens=63), 10**9, tokens_per_step=64)
+
+
 # --- Optimizer -------------------------------------------------------------------------------------------
 
 
@@ -133,9 +140,13 @@ def test_each_parameter_is_in_one_group() -> None:
         assert len(grouped) == len({id(p) for p in grouped}) == len(list(model.parameters()))
 
 
-def batch(rows: int = 4) -> tuple[Tensor, Tensor]:
+def batch(rows: int = 4) -> dict[str, Tensor]:
     torch.manual_seed(0)
-    return torch.randint(257, (rows, 8)), torch.randint(257, (rows, 8))
+    return {
+        "input": torch.randint(257, (rows, 8)),
+        "target": torch.randint(257, (rows, 8)),
+        "weight": torch.ones(rows, 8),
+    }
 
 
 def make_step(model: nn.Module, **settings: Any) -> OptimizerStep:
@@ -151,11 +162,11 @@ def eager_model() -> GPT:
 def test_clipping_scales_large_gradients_to_the_limit() -> None:
     model = eager_model()
     step = make_step(model, clip_norm=1e-3)
-    _, norm = step(*batch(), 0.0)
+    _, norm = step(batch(), 0.0)
     clipped = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
     assert float(norm) > 0.1
     assert float(clipped) == pytest.approx(1e-3, rel=1e-3)
-    make_step(model)(*batch(), 0.0)
+    make_step(model)(batch(), 0.0)
     unclipped = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
     assert float(unclipped) == pytest.approx(float(norm), rel=1e-5)
 
@@ -164,18 +175,18 @@ def test_the_learning_rate_given_is_the_one_used() -> None:
     model = eager_model()
     before = model.head.weight.detach().clone()
     step = make_step(model)
-    step(*batch(), 0.0)
+    step(batch(), 0.0)
     assert torch.equal(model.head.weight, before)
-    step(*batch(), 0.01)
+    step(batch(), 0.01)
     moved = (model.head.weight - before).abs().max()
     assert 0.001 < float(moved.detach()) <= 0.011
 
 
 def test_loss_scaling_changes_no_update() -> None:
     plain, scaled = eager_model(), eager_model()
-    make_step(plain, clip_norm=0.5)(*batch(), 0.01)
+    make_step(plain, clip_norm=0.5)(batch(), 0.01)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    _, norm = make_step(scaled, clip_norm=0.5, scaler=scaler)(*batch(), 0.01)
+    _, norm = make_step(scaled, clip_norm=0.5, scaler=scaler)(batch(), 0.01)
     assert math.isfinite(float(norm))
     for a, b in zip(plain.parameters(), scaled.parameters(), strict=True):
         torch.testing.assert_close(a, b)
@@ -185,7 +196,7 @@ def test_overflowing_scaled_gradients_change_no_weight_and_lower_the_scale() -> 
     model = eager_model()
     before = [p.detach().clone() for p in model.parameters()]
     scaler = torch.amp.GradScaler("cpu", init_scale=3e38)
-    loss, norm = make_step(model, scaler=scaler)(*batch(), 0.01)
+    loss, norm = make_step(model, scaler=scaler)(batch(), 0.01)
     assert math.isfinite(float(loss))
     assert not math.isfinite(float(norm))
     assert scaler.get_scale() == pytest.approx(1.5e38)
@@ -305,8 +316,8 @@ def test_a_failed_compilation_leaves_the_run_as_it_was(tmp_path: Path, monkeypat
     """The try-out draws dropout and makes gradients; neither may reach the run."""
 
     def fails_late(loss: Any) -> Any:
-        def compiled(inputs: Tensor, targets: Tensor) -> Tensor:
-            loss(inputs, targets).backward()
+        def compiled(batch: Batch, whole_weight: Tensor) -> Tensor:
+            loss(batch, whole_weight).backward()
             raise RuntimeError("no triton here")
 
         return compiled
@@ -325,7 +336,7 @@ def test_the_loss_compiles_as_one_graph(preset: Any) -> None:
     model = GPT(preset(vocab_size=257, num_layers=1, num_heads=2, width=16, context_length=8, dropout=0.0))
     loss = loss_of(model)
     compiled = torch.compile(loss, dynamic=False, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(*batch()), loss(*batch()))
+    torch.testing.assert_close(compiled(batch()), loss(batch()))
 
 
 def test_the_stopwatch_leaves_pauses_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from fastcompress.models.gpt import GPTConfig
 from fastcompress.models.threads import choose_threads, limited_threads
 from fastcompress.study.arms import STUDIES
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import threads_for, train
+from fastcompress.training.train import threads_for, train
 
 TEXT = [b"a text of some length, to train on " * 20]
 

@@ -20,7 +20,7 @@ from fastcompress.models.gpt import GPTConfig
 from fastcompress.study.arms import STUDIES
 from fastcompress.study.runner import run_study
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.loop import train
+from fastcompress.training.train import train
 
 TEXT = [b"a text of some length, to train on " * 20]
 MODEL = ["--layers", "1", "--heads", "1", "--width", "16", "--context", "16", "--batch-size", "2", "--device", "cpu"]

@@ -15,7 +15,7 @@ For a keyword argument whose default is None:
 
 from __future__ import annotations
 
-import sys
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -28,14 +28,15 @@ def renamed_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], An
 
     Args:
         module: The module's `__name__`.
-        renamed: Old name to new name; both belong to the module.
+        renamed: Old name to new name, in the same module, or to "package.module.name" where it has moved.
     """
 
     def __getattr__(name: str) -> Any:
         if name not in renamed:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         _warn(f"{module}.{name}", renamed[name])
-        return getattr(sys.modules[module], renamed[name])
+        home, _, new_name = renamed[name].rpartition(".")
+        return getattr(importlib.import_module(home or module), new_name)
 
     return __getattr__
 

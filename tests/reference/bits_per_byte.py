@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 
 from fastcompress.codec import Codec
-from fastcompress.models.blocks import LanguageModel
+from fastcompress.models.tokens import NextTokenModel
 
 
-def reference_symbol_nats(model: LanguageModel, codec: Codec, documents: list[bytes], stride: int) -> list[list[float]]:
+def reference_symbol_nats(
+    model: NextTokenModel, codec: Codec, documents: list[bytes], stride: int
+) -> list[list[float]]:
     """-ln p of every symbol, a list a document, its end-of-document symbol last.
 
     Symbol i is scored in the first window that reaches it; windows start at 0, stride, 2 stride, ...

@@ -51,7 +51,6 @@ def evaluate(
     Every document is scored whole and alone, and every symbol counts, the end of the document too. --max-bytes
     limits what is scored of the split. Text that the run was trained on is warned of.
     """
-    from fastcompress.evaluation.flops import count_flops
     from fastcompress.training.batches import first_documents
     from fastcompress.training.checkpoint import load_run
 
@@ -65,7 +64,7 @@ def evaluate(
             click.echo(f"warning: {warning}", err=True)
     result = _score(run, scored, stride, batch_size)
     symbols_per_byte = (result.num_tokens + result.num_documents) / result.num_bytes
-    flops_per_byte = count_flops(run.model).forward_per_token * symbols_per_byte
+    flops_per_byte = run.model.flops().forward_per_token * symbols_per_byte
     report = {
         "run_directory": run_directory,
         "checkpoint": which,
@@ -91,7 +90,7 @@ def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int
             advance(num_done - num_before, num_windows)
             num_before = num_done
 
-        num_threads = choose_threads(batch_size, run.model.context_length, run.model.config.width)
+        num_threads = choose_threads(batch_size, run.model.config.context_length, run.model.config.width)
         with limited_threads(num_threads):
             return score(run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show)
 

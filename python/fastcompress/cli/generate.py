@@ -51,7 +51,7 @@ def generate(
         run.model, run.codec, os.fsencode(prompt), max_tokens=max_tokens, temperature=temperature,
         top_k=top_k, top_p=top_p, seed=seed,
     )  # fmt: skip
-    num_threads = choose_threads(1, run.model.context_length, run.model.config.width)
+    num_threads = choose_threads(1, run.model.config.context_length, run.model.config.width)
     with limited_threads(num_threads):  # the pieces are drawn as they are taken
         if as_json:
             click.echo(json.dumps({"prompt": prompt, "text": "".join(pieces), "seed": seed, "step": run.step}))

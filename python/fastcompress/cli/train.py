@@ -12,24 +12,18 @@ import click
 from fastcompress.cli.inputs import CODEC_HELP, corpus_options, need_one
 from fastcompress.cli.output import count, json_option, show_result
 from fastcompress.cli.run_data import RunData
+from fastcompress.cli.train_options import MODEL_OPTIONS, training_options
+from fastcompress.training.config import HORIZONS, TrainConfig, setting_names
+from fastcompress.training.settings_file import lay_over, parse_setting, read_toml
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
-    from fastcompress.models.gpt import GPTConfig
-    from fastcompress.training.config import TrainConfig
-    from fastcompress.training.loop import TrainResult
-
-# Option name to the field of GPTConfig or TrainConfig it sets; the rest of the fields keep their defaults.
-_MODEL_FIELDS = ("context_length", "num_layers", "num_heads", "width", "dropout")
-_TRAIN_FIELDS = (
-    "steps", "flops", "seconds", "batch_size", "micro_batch_size", "learning_rate", "weight_decay", "warmup",
-    "cooldown", "precision", "compile", "device", "num_threads", "eval_every", "eval_bytes", "seed",
-)  # fmt: skip
-_HORIZONS = ("steps", "flops", "seconds")
+    from fastcompress.models.protocol import ModelConfig
+    from fastcompress.training.train import TrainResult
 
 
 @click.command(
-    short_help="Train a GPT and keep its checkpoints.",
+    short_help="Train a model and keep its checkpoints.",
     epilog="\b\nExamples:\n"
     "  fastcompress train --corpus tiny-shakespeare --codec char --steps 5000 --run-dir runs/a\n"
     "  fastcompress train --run-dir runs/a --resume",
@@ -39,34 +33,11 @@ _HORIZONS = ("steps", "flops", "seconds")
 @corpus_options
 @click.option("--shards", metavar="DIRECTORY", help="Instead of --corpus and --codec: what encode wrote.")
 @click.option("--codec", "codec_spec", metavar="CODEC", help=f"{CODEC_HELP}  [default: byte]")
-@click.option("--steps", type=int, help="Train for this many steps.")
-@click.option("--flops", type=float, help="Train for as many steps as fit into this many floating-point operations.")
-@click.option("--seconds", type=float, help="Train for this long on the clock. Evaluations count; they are held to a "
-              "quarter of it, apart from the first and the last one.")  # fmt: skip
-@click.option("--preset", type=click.Choice(["workshop", "modern"]),
-              help="workshop: GPT-2; modern: RoPE, RMSNorm, SwiGLU, QK norm.  [default: modern]")  # fmt: skip
-@click.option("--layers", "num_layers", type=int, help="Transformer blocks.  [default: 6]")
-@click.option("--heads", "num_heads", type=int, help="Attention heads.  [default: 6]")
-@click.option("--width", type=int, help="Size of the residual stream.  [default: 384]")
-@click.option("--context", "context_length", type=int, help="Tokens the model sees.  [default: 256]")
-@click.option("--dropout", type=float, help="[default: 0.2 for workshop, 0 for modern]")
-@click.option("--batch-size", type=int, help="Sequences a step.  [default: 64]")
-@click.option("--micro-batch-size", type=int, help="Sequences at once; smaller needs less memory.")
-@click.option("--learning-rate", type=float, help="Peak learning rate.  [default: 0.001]")
-@click.option("--weight-decay", type=float, help="[default: 0.1]")
-@click.option("--warmup", type=float, help="Fraction of the run.  [default: 0.02]")
-@click.option("--cooldown", type=float, help="Fraction of the run.  [default: 0.4]")
-@click.option("--eval-every", type=int, help="Steps between evaluations.  [default: 20 over the run]")
-@click.option(
-    "--eval-bytes", type=int, help="Validation bytes of these evaluations; --seconds may cut them.  [default: 262144]"
-)
-@click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16", "float16"]))
-@click.option("--compile", type=click.Choice(["auto", "on", "off"]), help="torch.compile; auto: on CUDA.")
-@click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: auto]")
-@click.option(
-    "--threads", "num_threads", type=int, help="CPU threads.  [default: 1 for small models, else one per core]"
-)
-@click.option("--seed", type=int, help="Seed for initial weights, dropout and batch order.  [default: 0]")
+@click.option("--config", "config_file", metavar="FILE",
+              help="Settings in TOML, in sections: model, optimizer, schedule, machine, evaluation, data.")  # fmt: skip
+@click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True,
+              help="Any setting, such as model.mlp=gelu; wins over --config, other options over both.")  # fmt: skip
+@training_options
 @json_option
 def train(
     run_dir: str,
@@ -76,16 +47,21 @@ def train(
     max_bytes: int | None,
     shards: str | None,
     codec_spec: str | None,
-    preset: str | None,
+    config_file: str | None,
+    assignments: tuple[str, ...],
     as_json: bool,
-    **settings: Any,
+    **options: Any,
 ) -> None:
-    """Train a GPT on a corpus, or on shards, and keep its best and its last checkpoint.
+    """Train a model on a corpus, or on shards, and keep its best and its last checkpoint.
 
-    Give one horizon: --steps, --flops or --seconds. Ctrl-C saves; --resume goes on.
+    Give one horizon: --steps, --tokens, --flops or --seconds. Ctrl-C saves; --resume goes on.
     """
     directory = Path(run_dir)
-    given = {name: value for name, value in settings.items() if value is not None}
+    model, training, source = _settings(config_file, assignments, options)
+    if not resume:  # a run that goes on knows its text and its codec
+        if not (corpus or shards):
+            corpus, shards = source.get("corpus"), source.get("shards")
+        codec_spec = codec_spec or source.get("codec")
     if resume:
         _need_run(directory)
     if resume and not (corpus or shards):
@@ -99,15 +75,15 @@ def train(
         raise click.UsageError("--max-bytes goes with --corpus")
     if (shards or resume) and codec_spec:
         raise click.UsageError(f"--codec does not go with --{'resume' if resume else 'shards'}, which has its own")
-    if resume and preset:
+    if resume and "preset" in model:
         raise click.UsageError("--preset does not go with --resume: the run has its model")
     try:
         if resume:
-            codec, model_config, config = _stored_settings(directory, given)
+            codec, model_config, config = _stored_settings(directory, model, training)
         else:
-            need_one(**{name: given.get(name) for name in _HORIZONS})
+            need_one(**{name: training.get(name) for name in HORIZONS})
             _refuse_existing_run(directory)
-            codec, model_config, config = _new_settings(data.codec(codec_spec or "byte"), preset, given)
+            codec, model_config, config = _new_settings(data.codec(codec_spec or "byte"), model, training)
         _check_memory(model_config, config)
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
@@ -119,32 +95,48 @@ def train(
     _show(result, directory, codec, as_json)
 
 
-def _new_settings(codec: Codec, preset: str | None, given: dict[str, Any]) -> tuple[Codec, GPTConfig, TrainConfig]:
-    from fastcompress.models.gpt import GPTConfig
-    from fastcompress.training.config import TrainConfig
+def _settings(
+    config_file: str | None, assignments: tuple[str, ...], options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """What was set in the file, by --set and by options, the later ones over the earlier: model, training and data."""
+    full_names = setting_names()
+    settings: dict[str, Any] = {}
+    for name, value in (read_toml(Path(config_file)) if config_file is not None else {}).items():
+        lay_over(settings, name if isinstance(value, dict) else full_names.get(name, name), value)
+    for name, value in map(parse_setting, assignments):
+        lay_over(settings, full_names.get(name, name), value)
+    for name, value in options.items():
+        if value is not None:
+            lay_over(settings, f"model.{name}" if name in MODEL_OPTIONS else full_names[name], value)
+    model, data = settings.pop("model", {}), settings.pop("data", {})
+    return model, settings, data
 
-    model = {name: given[name] for name in _MODEL_FIELDS if name in given}
-    make = GPTConfig.workshop if preset == "workshop" else GPTConfig.modern
-    config = TrainConfig.from_json({name: given[name] for name in _TRAIN_FIELDS if name in given})
-    return codec, make(vocab_size=codec.vocab_size + 1, **model), config
+
+def _new_settings(
+    codec: Codec, model: dict[str, Any], training: dict[str, Any]
+) -> tuple[Codec, ModelConfig, TrainConfig]:
+    from fastcompress.models.kinds import make_model_config
+
+    config = TrainConfig.from_json(training)
+    return codec, make_model_config(model, codec), config
 
 
-def _stored_settings(directory: Path, given: dict[str, Any]) -> tuple[Codec, GPTConfig, TrainConfig]:
-    """The run's own settings with the options given laid over them; a new horizon replaces the old one."""
-    from fastcompress.models.gpt import GPTConfig
-    from fastcompress.training.config import TrainConfig
+def _stored_settings(
+    directory: Path, model: dict[str, Any], training: dict[str, Any]
+) -> tuple[Codec, ModelConfig, TrainConfig]:
+    """The run's own settings with those given laid over them; a new horizon replaces the old one."""
+    from fastcompress.models.kinds import model_config_from_json
     from fastcompress.training.run_directory import RunDirectory
 
     run = RunDirectory(directory)
     stored = run.read_config()
-    model, train = stored["model"], stored["train"]
     codec = run.load_codec()
     run.check_codec(codec)
-    if any(name in given for name in _HORIZONS):
-        train |= dict.fromkeys(_HORIZONS)
-    model |= {name: given[name] for name in _MODEL_FIELDS if name in given}
-    train |= {name: given[name] for name in _TRAIN_FIELDS if name in given}
-    return codec, GPTConfig.from_json(model), TrainConfig.from_json(train)
+    config = TrainConfig.from_json(stored["train"])
+    if any(name in training for name in HORIZONS):
+        training = {**dict.fromkeys(HORIZONS), **training}
+    model_fields = {**model_config_from_json(stored["model"]).to_json(), **model}
+    return codec, model_config_from_json(model_fields), config.override(training)
 
 
 def _resume_command(directory: Path) -> str:
@@ -168,24 +160,24 @@ def _refuse_existing_run(directory: Path) -> None:
         raise OutputError(f"{directory}: holds a run already; go on with --resume, or choose another --run-dir")
 
 
-def _check_memory(model_config: GPTConfig, config: TrainConfig) -> None:
+def _check_memory(model_config: ModelConfig, config: TrainConfig) -> None:
     """Before the text is encoded: the trainer would refuse only after."""
     from fastcompress.training.device import choose_device
     from fastcompress.training.memory import check_memory
 
-    check_memory(model_config, config, choose_device(config.device))
+    check_memory(model_config, config, choose_device(config.machine.device))
 
 
 def _train(
     data: RunData,
     codec: Codec,
-    model_config: GPTConfig,
+    model_config: ModelConfig,
     config: TrainConfig,
     directory: Path,
     resume: bool,
 ) -> TrainResult:
     from fastcompress.errors import OutputError
-    from fastcompress.training.loop import train as train_model
+    from fastcompress.training.train import train as train_model
 
     has_begun = False
 

@@ -1,0 +1,40 @@
+"""Text on its way to a model: corpora, shards of tokens, rows, batches."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from fastcompress._fronts import show as _show
+
+if _TYPE_CHECKING:
+    from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
+    from fastcompress.data.loader import RowLoader
+    from fastcompress.data.rows import Rows, TokenRows
+    from fastcompress.data.shards import TokenDataset, write_shards, write_splits
+
+__all__ = [
+    "Corpus",
+    "Document",
+    "RowLoader",
+    "Rows",
+    "TokenDataset",
+    "TokenRows",
+    "load_corpus",
+    "split_documents",
+    "write_shards",
+    "write_splits",
+]
+
+_show(
+    __name__,
+    {
+        "Corpus": "corpora",
+        "Document": "corpora",
+        "RowLoader": "loader",
+        "Rows": "rows",
+        "TokenDataset": "shards",
+        "TokenRows": "rows",
+        "load_corpus": "corpora",
+        "split_documents": "corpora",
+        "write_shards": "shards",
+        "write_splits": "shards",
+    },
+)

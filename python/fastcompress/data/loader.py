@@ -1,52 +1,45 @@
-"""Batches for training: a pure function of (dataset, seed, step), whoever asks and however often.
+"""Batches for training: a pure function of (dataset, rows, seed, step), whoever asks and however often.
 
 The stream of tokens is a circle (the last document's end is followed by the first document). An epoch is W =
-num_tokens // context_length windows laid end to end from a random phase, visited in random order; phase and
+num_tokens // tokens_per_row windows laid end to end from a random phase, visited in random order; phase and
 order come from (seed, epoch) alone. Sample g = step * batch_size + row is window g % W of epoch g // W, so
 resuming needs the step and nothing else, and rank r of R takes rows r, r + R, r + 2R, ...: R ranks together
-see exactly the batch that one would.
+see exactly the batch that one would. What a row holds from its window on is the affair of `fastcompress.data.rows`.
 
-Each epoch leaves out num_tokens % context_length tokens, elsewhere each time, as the phase moves.
+Each epoch leaves out num_tokens % tokens_per_row tokens, elsewhere each time, as the phase moves.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from fastcompress.data.rows import TokenRows
 from fastcompress.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fastcompress.codec import Codec
+    from fastcompress.data.rows import Row, Rows
     from fastcompress.data.shards import TokenDataset
 
 
-class TokenLoader:
-    """Serves windows of `context_length` tokens and their successors.
+class RowLoader:
+    """Serves batches of rows.
 
     Attributes:
-        num_windows: Windows per epoch, W.
-        context_length, batch_size, seed, rank, world_size: as given; batch_size counts all ranks' rows.
+        num_windows: Rows per epoch, W.
+        dataset, rows, batch_size, seed, rank, world_size: As given; batch_size counts all ranks' rows.
     """
 
     def __init__(
-        self,
-        dataset: TokenDataset,
-        *,
-        context_length: int,
-        batch_size: int,
-        seed: int,
-        rank: int = 0,
-        world_size: int = 1,
+        self, dataset: TokenDataset, rows: Rows, *, batch_size: int, seed: int, rank: int = 0, world_size: int = 1
     ) -> None:
-        """Raises DataError if the dataset is smaller than one window, ConfigError if a setting is out of range."""
-        for name, value in (
-            ("context_length", context_length),
-            ("batch_size", batch_size),
-            ("world_size", world_size),
-        ):
+        """Raises DataError if the dataset is smaller than one row, ConfigError if a setting is out of range."""
+        for name, value in (("batch_size", batch_size), ("world_size", world_size)):
             if value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         if seed < 0:
@@ -57,55 +50,43 @@ class TokenLoader:
             raise ConfigError(
                 f"batch_size {batch_size} does not divide among {world_size} ranks; use a multiple of {world_size}"
             )
-        if dataset.num_tokens <= context_length:
+        if dataset.num_tokens <= rows.tokens_per_row:
             raise DataError(
-                f"the corpus holds {dataset.num_tokens} tokens, too few for a context of {context_length} "
+                f"the corpus holds {dataset.num_tokens} tokens, too few for a context of {rows.tokens_per_row} "
                 f"and its target; use a context of at most {dataset.num_tokens - 1}, or more text"
             )
-        self.dataset = dataset
-        self.context_length = context_length
-        self.batch_size = batch_size
-        self.seed = seed
-        self.rank = rank
-        self.world_size = world_size
-        self.num_windows = dataset.num_tokens // context_length
+        self.dataset, self.rows = dataset, rows
+        self.batch_size, self.seed = batch_size, seed
+        self.rank, self.world_size = rank, world_size
+        self.num_windows = dataset.num_tokens // rows.tokens_per_row
         self._plans: dict[int, tuple[int, npt.NDArray[np.int64]]] = {}
 
     def __repr__(self) -> str:
         ranks = f", rank={self.rank}, world_size={self.world_size}" if self.world_size > 1 else ""
         return (
-            f"<TokenLoader context_length={self.context_length}, batch_size={self.batch_size}, seed={self.seed}{ranks}"
-            f": {self.num_windows:,} windows per epoch of {self.dataset!r}>"
+            f"<{type(self).__name__} context_length={self.rows.context_length}, batch_size={self.batch_size}, "
+            f"seed={self.seed}{ranks}: {self.num_windows:,} windows per epoch of {self.dataset!r}>"
         )
 
-    def batch(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the inputs and targets of this rank at `step`, both int64[batch_size / world_size, context_length].
+    def batch(self, step: int) -> Row:
+        """Return this rank's rows at `step`, columns of batch_size / world_size rows each.
 
-        targets[i, t] is the token after inputs[i, t]; inputs[i, t + 1] equals targets[i, t].
         Cost: reading the rows; at an epoch's first batch also its permutation, O(W log W).
         """
         if step < 0:
             raise ConfigError(f"step is {step}, must not be negative")
-        rows = range(self.rank, self.batch_size, self.world_size)
-        windows = np.empty((len(rows), self.context_length + 1), np.int64)
-        for i, row in enumerate(rows):
-            self._read_window(step * self.batch_size + row, out=windows[i])
-        # Copies, so that changing one in place never changes the other.
-        return windows[:, :-1].copy(), windows[:, 1:].copy()
+        samples = (step * self.batch_size + row for row in range(self.rank, self.batch_size, self.world_size))
+        return self.rows.stack([self.rows.training_row(self.dataset, self._begin(sample)) for sample in samples])
 
     def epoch(self, step: int) -> float:
         """Epochs completed before `step`, such as 1.5 in the middle of the second."""
         return step * self.batch_size / self.num_windows
 
-    def _read_window(self, sample: int, out: npt.NDArray[np.int64]) -> None:
-        """Fill out[context_length + 1] with the window of sample `sample`; it may wrap around the end."""
+    def _begin(self, sample: int) -> int:
+        """The token at which the row of sample `sample` begins."""
         epoch, index = divmod(sample, self.num_windows)
         phase, order = self._plan(epoch)
-        num_tokens = self.dataset.num_tokens
-        begin = (phase + int(order[index]) * self.context_length) % num_tokens
-        before_end = min(len(out), num_tokens - begin)
-        out[:before_end] = self.dataset.read(begin, begin + before_end)
-        out[before_end:] = self.dataset.read(0, len(out) - before_end)
+        return (phase + int(order[index]) * self.rows.tokens_per_row) % self.dataset.num_tokens
 
     def _plan(self, epoch: int) -> tuple[int, npt.NDArray[np.int64]]:
         """Phase in [0, num_tokens) and order, a permutation int64[W], of `epoch`.
@@ -119,3 +100,27 @@ class TokenLoader:
             self._plans = {e: plan for e, plan in self._plans.items() if e == epoch - 1}
             self._plans[epoch] = int(words[0]) % self.dataset.num_tokens, order
         return self._plans[epoch]
+
+
+class TokenLoader(RowLoader):
+    """Deprecated: use `RowLoader` with `TokenRows`. Its batches are (inputs, targets)."""
+
+    def __init__(
+        self,
+        dataset: TokenDataset,
+        *,
+        context_length: int,
+        batch_size: int,
+        seed: int,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        warnings.warn("TokenLoader is deprecated; use RowLoader with TokenRows", DeprecationWarning, stacklevel=2)
+        # Of its codec, training rows need the size of the vocabulary only, which a dataset knows too.
+        rows = TokenRows(cast("Codec", dataset), context_length)
+        super().__init__(dataset, rows, batch_size=batch_size, seed=seed, rank=rank, world_size=world_size)
+
+    def batch(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # type: ignore[override]
+        """Return the inputs and targets of this rank at `step`, int64[batch_size / world_size, context_length] each."""
+        columns = super().batch(step)
+        return columns["input"], columns["target"]

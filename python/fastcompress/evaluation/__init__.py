@@ -1,0 +1,30 @@
+"""Scores of models in bits per raw byte, and text from them. Needs the extra `train`."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from fastcompress._fronts import show as _show
+
+if _TYPE_CHECKING:
+    from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate, event_nats
+    from fastcompress.evaluation.generate import Sampler, generate
+
+__all__ = [
+    "Evaluation",
+    "Sampler",
+    "bits_per_byte",
+    "evaluate",
+    "event_nats",
+    "generate",
+]
+
+_show(
+    __name__,
+    {
+        "Evaluation": "bits_per_byte",
+        "Sampler": "generate",
+        "bits_per_byte": "bits_per_byte",
+        "evaluate": "bits_per_byte",
+        "event_nats": "bits_per_byte",
+        "generate": "generate",
+    },
+)

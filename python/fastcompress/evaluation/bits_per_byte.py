@@ -24,18 +24,27 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from fastcompress.codec import Codec
-from fastcompress.errors import ConfigError, DataError, MismatchError
+from fastcompress.data.rows import WEIGHT, Row, Rows, scoring_windows
+from fastcompress.errors import ConfigError, DataError
 from fastcompress.models.allocation import memory_errors
-from fastcompress.models.blocks import LanguageModel
-from fastcompress.models.gpt import next_token_loss
+from fastcompress.models.protocol import LanguageModel, device_of, evaluation_mode
+
+__all__ = [
+    "Evaluation",
+    "bits_per_byte",
+    "device_of",
+    "evaluate",
+    "evaluation_mode",
+    "event_nats",
+    "scoring_windows",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,27 +78,11 @@ class Evaluation:
         return dataclasses.asdict(self)
 
 
-class Window(NamedTuple):
-    """Symbols ``[begin, end)`` of one document's sequence, of which those from ``scored`` on count."""
-
-    begin: int
-    scored: int
-    end: int
-
-
 def bits_per_byte(nats: float, num_bytes: int) -> float:
     """Convert a sum of nats over ``num_bytes`` raw bytes; ``DataError`` when there are none."""
     if num_bytes <= 0:
         raise DataError("bits per byte need at least one byte of text")
     return nats / math.log(2) / num_bytes
-
-
-def scoring_windows(num_symbols: int, context_length: int, stride: int) -> Iterator[Window]:
-    """Windows of at most ``context_length`` whose scored ranges tile ``[0, num_symbols)`` in order."""
-    yield Window(0, 0, min(context_length, num_symbols))
-    for begin in range(stride, num_symbols - context_length + stride, stride):
-        end = begin + context_length
-        yield Window(begin, end - stride, min(end, num_symbols))
 
 
 @memory_errors()
@@ -107,8 +100,8 @@ def evaluate(
     """Bits per byte of ``model`` on ``documents``, each scored alone; this file's head states the protocol.
 
     Args:
-        model: ``tokens int64[B, T] -> logits [B, T, codec.vocab_size + 1]``; put into eval mode and back.
-        codec: What the model was trained with; the end-of-document id is ``codec.vocab_size``.
+        model: Any kind of model; put into eval mode and back.
+        codec: What the model was trained with.
         documents: Raw bytes; empty ones are fine and pay for their end. At least one byte in all.
         stride: Slide of the window, 1 .. context_length; default half the context.
         batch_size: Windows in one forward pass; affects speed only.
@@ -119,136 +112,113 @@ def evaluate(
     Raises:
         ConfigError: ``stride`` or ``batch_size`` out of range.
         DataError: No bytes, the codec's lengths do not add up, or the model returns infinite or NaN loss.
-        MismatchError: The model's vocabulary is not the codec's.
+        MismatchError: The model does not read this codec's rows.
 
-    Memory: 12 bytes a token. Deterministic for one machine, device and batch size.
+    Memory: 4 bytes an event, and one row a document. Deterministic for one machine, device and batch size.
     """
-    stride = max(1, model.context_length // 2) if stride is None else stride
-    if not 1 <= stride <= model.context_length:
-        raise ConfigError(f"stride must be in 1 .. {model.context_length} (the context), not {stride}")
+    rows = model.rows(codec)
+    stride = max(1, rows.context_length // 2) if stride is None else stride
+    if not 1 <= stride <= rows.context_length:
+        raise ConfigError(f"stride must be in 1 .. {rows.context_length} (the context), not {stride}")
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, not {batch_size}")
-    encoded = [_encode(codec, data, index) for index, data in enumerate(documents)]  # uint32[n] each
     num_bytes = sum(len(data) for data in documents)
     if num_bytes == 0:
         raise DataError("no bytes to evaluate on: all documents are empty")
-    nats = symbol_nats(
-        model, encoded, end_of_document=codec.vocab_size, stride=stride, batch_size=batch_size, device=device,
-        autocast=autocast, progress=progress,
-    )  # fmt: skip  # float64[tokens + documents]
-    return _evaluation(nats, [len(tokens) for tokens in encoded], num_bytes, codec, model.context_length, stride)
+    nats = event_nats(
+        model, rows, documents, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
+        progress=progress,
+    )  # fmt: skip  # float32[events] for each document
+    return _evaluation(nats, num_bytes, rows, stride)
 
 
-def _evaluation(
-    nats: NDArray[np.float64], lengths: Sequence[int], num_bytes: int, codec: Codec, context_length: int, stride: int
-) -> Evaluation:
-    """The figures of ``nats float64[sum(lengths) + documents]``: every document's tokens, then its end."""
-    ends = np.cumsum([length + 1 for length in lengths]) - 1  # int64[documents]: each end-of-document's place
-    total = float(nats.sum())
+def _evaluation(nats: Sequence[NDArray[np.float32]], num_bytes: int, rows: Rows, stride: int) -> Evaluation:
+    """The figures of each document's events, the last of which is its end."""
+    total = float(np.concatenate(nats).astype(np.float64).sum())
+    ends = float(np.array([document[-1] for document in nats], np.float64).sum())
+    num_events = sum(map(len, nats))
     return Evaluation(
         bits_per_byte=bits_per_byte(total, num_bytes),
-        bits_per_byte_text=bits_per_byte(total - float(nats[ends].sum()), num_bytes),
-        perplexity_per_token=math.exp(min(total / len(nats), 700.0)),  # 700: the last exponent a float64 holds
+        bits_per_byte_text=bits_per_byte(total - ends, num_bytes),
+        perplexity_per_token=math.exp(min(total / num_events, 700.0)),  # 700: the last exponent a float64 holds
         nats=total,
         num_bytes=num_bytes,
-        num_tokens=len(nats) - len(lengths),
-        num_documents=len(lengths),
-        is_exact=codec.unambiguous,
-        context_length=context_length,
+        num_tokens=num_events - len(nats),
+        num_documents=len(nats),
+        is_exact=rows.is_exact,
+        context_length=rows.context_length,
         stride=stride,
     )
 
 
-def symbol_nats(
+def event_nats(
     model: LanguageModel,
-    encoded: Sequence[NDArray[np.uint32]],
+    rows: Rows,
+    documents: Sequence[bytes],
     *,
-    end_of_document: int,
     stride: int,
     batch_size: int,
     device: torch.device | str | None = None,
     autocast: contextlib.AbstractContextManager[Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> NDArray[np.float64]:
-    """Cross entropy of every symbol, ``float64[sum(n_i + 1)]`` in document order; arguments as in ``evaluate``."""
-    offsets = np.cumsum([0, *(len(tokens) + 1 for tokens in encoded)])  # int64[documents + 1]
-    work = [
-        (index, window)
-        for index, tokens in enumerate(encoded)
-        for window in scoring_windows(len(tokens) + 1, model.context_length, stride)
-    ]
-    work.sort(key=lambda item: item[1].begin - item[1].end)  # longest first; stable, so the order is fixed
+) -> list[NDArray[np.float32]]:
+    """What each event of each document costs, ``float32[events]`` a document; arguments as in ``evaluate``.
+
+    Each event is scored once, in the row in which it has weight 1.
+    """
     place = device_of(model) if device is None else torch.device(device)
-    nats = np.full(offsets[-1], np.nan)  # float64[symbols]; what stays NaN was not scored
+    num_rows = sum(1 for _ in _scoring_rows(rows, documents, stride)) if progress is not None else 0
+    num_done = 0
+    scored: dict[tuple[int, int], NDArray[np.float32]] = {}
     with evaluation_mode(model), torch.inference_mode():
-        for first in range(0, len(work), batch_size):
-            batch = work[first : first + batch_size]
-            inputs, targets = _pad(encoded, batch, end_of_document)  # 2 x int64[B, T]
-            losses = _losses(model, inputs.to(place), targets.to(place), end_of_document, autocast)  # float32[B, T]
-            rows = losses.cpu().numpy()  # float32[B, T]
-            for row, (index, window) in zip(rows, batch, strict=True):
-                begin, end = offsets[index] + window.scored, offsets[index] + window.end
-                nats[begin:end] = row[window.scored - window.begin : window.end - window.begin]
+        for batch in _batches(_scoring_rows(rows, documents, stride), rows.context_length, batch_size):
+            columns = rows.stack([row for _, row in batch])  # [B, S] each
+            tensors = {name: torch.from_numpy(column).to(place) for name, column in columns.items()}
+            with autocast or contextlib.nullcontext():
+                nats = model.nats(tensors).cpu().numpy()  # float32[B, S]
+            for values, (place_of_row, row) in zip(nats, batch, strict=True):
+                scored[place_of_row] = values[: len(row[WEIGHT])][row[WEIGHT] > 0]  # float32[scored]
+            num_done += len(batch)
             if progress is not None:
-                progress(first + len(batch), len(work))
-    if not np.isfinite(nats).all():
-        index = int(np.searchsorted(offsets, np.flatnonzero(~np.isfinite(nats))[0], side="right")) - 1
-        raise DataError(f"the model's loss on document {index} is not finite: its weights or logits overflowed")
-    return nats
+                progress(num_done, num_rows)
+    parts: list[list[NDArray[np.float32]]] = [[] for _ in documents]
+    for index, number in sorted(scored):
+        parts[index].append(scored[index, number])
+    whole = [np.concatenate(part) for part in parts]
+    for index, values in enumerate(whole):
+        if not np.isfinite(values).all():
+            raise DataError(f"the model's loss on document {index} is not finite: its weights or logits overflowed")
+    return whole
 
 
-def _encode(codec: Codec, data: bytes, index: int) -> NDArray[np.uint32]:
-    tokens = codec.encode(data)  # uint32[n]
-    spelled = int(codec.byte_lengths(tokens).sum())
-    if spelled != len(data):
-        raise DataError(f"codec {codec.name} accounts for {spelled} of the {len(data)} bytes of document {index}")
-    return tokens
+PlacedRow = tuple[tuple[int, int], Row]  # the number of its document, and its own in there
 
 
-def _pad(
-    encoded: Sequence[NDArray[np.uint32]], batch: Sequence[tuple[int, Window]], end_of_document: int
-) -> tuple[Tensor, Tensor]:
-    """Inputs and targets of a batch of windows, padded on the right, where a causal model cannot see."""
-    longest = max(window.end - window.begin for _, window in batch)
-    padded = np.full((len(batch), longest + 1), end_of_document, dtype=np.int64)  # int64[B, T + 1]
-    for row, (index, (begin, _, end)) in zip(padded, batch, strict=True):
-        symbols = encoded[index][max(0, begin - 1) : end]  # the sequence is [end of document] + tokens + [it again]
-        first = 1 if begin == 0 else 0
-        row[first : first + len(symbols)] = symbols
-    both = torch.from_numpy(padded)  # int64[B, T + 1]
-    return both[:, :-1], both[:, 1:]
-
-
-def _losses(
-    model: LanguageModel,
-    inputs: Tensor,
-    targets: Tensor,
-    end_of_document: int,
-    autocast: contextlib.AbstractContextManager[Any] | None,
-) -> Tensor:
-    with autocast or contextlib.nullcontext():
-        logits = model(inputs)  # [B, T, V]
-    if logits.size(-1) != end_of_document + 1:
-        raise MismatchError(
-            f"the model predicts {logits.size(-1)} symbols but the codec has {end_of_document}, plus one: "
-            "use the codec the model was trained with"
-        )
-    return next_token_loss(logits, targets, reduction="none")  # float32[B, T]
-
-
-def device_of(model: nn.Module) -> torch.device:
-    """Where the parameters are; the CPU for a model without any."""
-    parameter = next(model.parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
-
-
-@contextlib.contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Dropout off inside, every module's own mode as before outside."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+def _scoring_rows(rows: Rows, documents: Sequence[bytes], stride: int) -> Iterator[PlacedRow]:
+    index = 0
     try:
-        yield
-    finally:
-        for module, was_training in modes:
-            module.training = was_training
+        for index, document in enumerate(documents):
+            for number, row in enumerate(rows.scoring_rows(document, stride)):
+                yield (index, number), row
+    except DataError as error:
+        raise DataError(f"document {index}: {error}") from error
+
+
+def _batches(placed: Iterator[PlacedRow], full_length: int, batch_size: int) -> Iterator[list[PlacedRow]]:
+    """Batches of rows, the longest first and otherwise in order: padding is computed and thrown away.
+
+    Full rows are passed on as they come; only shorter ones, of which a document has one at most, are kept to be sorted.
+    """
+    batch: list[PlacedRow] = []
+    short: list[PlacedRow] = []
+    for item in placed:
+        if len(item[1][WEIGHT]) < full_length:
+            short.append(item)
+            continue
+        batch.append(item)
+        if len(batch) == batch_size:
+            yield batch
+            batch = []
+    batch += sorted(short, key=lambda item: -len(item[1][WEIGHT]))
+    for begin in range(0, len(batch), batch_size):
+        yield batch[begin : begin + batch_size]

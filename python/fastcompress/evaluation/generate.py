@@ -1,9 +1,7 @@
 """Sample text from a model and hand it out as it comes, in whole characters.
 
-Two things are easy to get wrong here. A token may end inside a UTF-8 character, so bytes go through an
-incremental decoder and a character appears only when complete. And a generator that stays in eval or
-inference mode between two ``next()`` calls changes its caller's world, so both are entered and left around
-each forward pass.
+A symbol may end inside a UTF-8 character, so bytes go through an incremental decoder and a character appears only when
+it is complete. What the symbols are, and how the model is asked for the next one, is the model's affair (its stepper).
 """
 
 from __future__ import annotations
@@ -11,15 +9,12 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fastcompress.codec import Codec
-from fastcompress.errors import ConfigError, MismatchError
-from fastcompress.evaluation.bits_per_byte import device_of, evaluation_mode
-from fastcompress.models.allocation import memory_errors
-from fastcompress.models.blocks import LanguageModel
+from fastcompress.errors import ConfigError
+from fastcompress.models.protocol import LanguageModel, Stepper
 
 
 def generate(
@@ -38,15 +33,16 @@ def generate(
     Args:
         model: Trained with ``codec``; its mode is left as found.
         prompt: Raw bytes, may be empty: then a document is begun. A character cut at its end is completed.
-        max_tokens: Most tokens to draw; beyond the context the oldest tokens drop out of sight.
+        max_tokens: Most symbols to draw. Beyond the context the oldest ones drop out of sight, half a context at a
+            time: the windows are those of ``evaluate`` at its default stride.
         temperature: Divides the logits; 0 takes the likeliest token.
         top_k: Draw among the k likeliest only.
         top_p: Draw among the fewest likeliest tokens whose probabilities reach p (after top_k).
         seed: Of a private generator; the global one is neither read nor moved.
 
     Invalid or unfinished UTF-8 shows as U+FFFD, as ``bytes.decode("utf-8", "replace")`` has it. The same
-    arguments give the same text on one machine. One forward pass over at most ``context_length`` tokens for
-    each token drawn.
+    arguments give the same text on one machine. With a model that has a cache, each symbol costs a pass over one
+    position, and every half context a pass over as many.
 
     Raises:
         ConfigError: A setting out of range (at once, not at the first ``next()``).
@@ -61,13 +57,10 @@ def generate(
         raise ConfigError(f"top_k is {top_k}; it must be at least 1, or None to draw among all tokens")
     if top_p is not None and not 0.0 < top_p <= 1.0:
         raise ConfigError(f"top_p is {top_p}; it must be in (0, 1]")
-    if model.vocab_size != codec.vocab_size + 1:
-        raise MismatchError(
-            f"the model has {model.vocab_size} symbols, not the {codec.vocab_size + 1} of codec {codec.name} "
-            "and the end of document: use the codec the model was trained with"
-        )
+    stepper = model.stepper(codec)
+    stepper.begin([prompt])
     sampler = Sampler(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-    return _stream(model, codec, prompt, codec.encode(prompt).tolist(), max_tokens, sampler)
+    return _stream(stepper, prompt, max_tokens, sampler)
 
 
 class Sampler:
@@ -90,31 +83,17 @@ class Sampler:
         return int(ids[torch.multinomial(probabilities, 1, generator=self.random)])
 
 
-def _stream(
-    model: LanguageModel, codec: Codec, prompt: bytes, tokens: list[int], max_tokens: int, sampler: Sampler
-) -> Iterator[str]:
-    end_of_document = codec.vocab_size
+def _stream(stepper: Stepper, prompt: bytes, max_tokens: int, sampler: Sampler) -> Iterator[str]:
     characters = codecs.getincrementaldecoder("utf-8")(errors="replace")
     characters.decode(prompt)  # not shown, but the next byte may complete its last character
-    num_shown = len(prompt)
+    num_shown = 0
     for _ in range(max_tokens):
-        token = sampler.draw(_next_logits(model, [end_of_document, *tokens]))
-        if token == end_of_document:
+        piece = stepper.push([sampler.draw(stepper.weights()[0])])[0]
+        if stepper.done[0]:
             break
-        tokens.append(token)
-        data = codec.decode(np.asarray(tokens, dtype=np.uint32))  # whole: a token's bytes may depend on earlier ones
-        text = characters.decode(data[num_shown:])
-        num_shown = len(data)
+        num_shown += len(piece)
+        text = characters.decode(piece)
         if text:
             yield text
-    if num_shown > len(prompt) and (rest := characters.decode(b"", final=True)):
+    if num_shown and (rest := characters.decode(b"", final=True)):
         yield rest
-
-
-@memory_errors()
-def _next_logits(model: LanguageModel, sequence: list[int]) -> Tensor:
-    window = sequence[-model.context_length :]
-    with evaluation_mode(model), torch.inference_mode():
-        tokens = torch.tensor([window], dtype=torch.int64, device=device_of(model))  # int64[1, T]
-        last: Tensor = model(tokens)[0, -1]  # float[V]
-    return last

@@ -1,0 +1,52 @@
+"""Models of rows: what a model is to everything around it, and the kinds that there are. Needs the extra `train`."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from fastcompress._fronts import show as _show
+
+if _TYPE_CHECKING:
+    from fastcompress.models.flops import Flops
+    from fastcompress.models.gpt import GPT, GPTConfig
+    from fastcompress.models.kinds import KINDS, make_model_config, model_config_from_json
+    from fastcompress.models.protocol import Kernels, LanguageModel, ModelConfig, ModelSize, Stepper
+    from fastcompress.models.tokens import NextTokenModel
+    from fastcompress.models.trunk import Cache, Context, Trunk
+
+__all__ = [
+    "GPT",
+    "KINDS",
+    "Cache",
+    "Context",
+    "Flops",
+    "GPTConfig",
+    "Kernels",
+    "LanguageModel",
+    "ModelConfig",
+    "ModelSize",
+    "NextTokenModel",
+    "Stepper",
+    "Trunk",
+    "make_model_config",
+    "model_config_from_json",
+]
+
+_show(
+    __name__,
+    {
+        "GPT": "gpt",
+        "KINDS": "kinds",
+        "Cache": "trunk",
+        "Context": "trunk",
+        "Flops": "flops",
+        "GPTConfig": "gpt",
+        "Kernels": "protocol",
+        "LanguageModel": "protocol",
+        "ModelConfig": "protocol",
+        "ModelSize": "protocol",
+        "NextTokenModel": "tokens",
+        "Stepper": "protocol",
+        "Trunk": "trunk",
+        "make_model_config": "kinds",
+        "model_config_from_json": "kinds",
+    },
+)

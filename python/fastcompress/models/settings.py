@@ -1,16 +1,19 @@
-"""Settings that are kept as JSON: how a configuration is built from what was stored."""
+"""Settings that are kept as JSON: how a configuration is built from what was stored or typed."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, get_args
 
 from fastcompress.errors import ConfigError
 
 Settings = TypeVar("Settings")
 
 
-def settings_from_json(cls: type[Settings], fields: dict[str, Any], kind: str) -> Settings:
+def settings_from_json(cls: type[Settings], fields: Mapping[str, Any], kind: str) -> Settings:
     """Build a dataclass of settings from its fields.
 
     Args:
@@ -21,8 +24,48 @@ def settings_from_json(cls: type[Settings], fields: dict[str, Any], kind: str) -
     Raises:
         ConfigError: A name is not that of a setting.
     """
-    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    unknown = sorted(set(fields) - known)
-    if unknown:
-        raise ConfigError(f"unknown {kind} setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+    for name in fields:
+        if name not in known:
+            raise unknown_setting(name, known, kind)
     return cls(**fields)
+
+
+def unknown_setting(name: str, known: Iterable[str], kind: str) -> ConfigError:
+    """Make the error for a name that is not that of a setting; it names the nearest one."""
+    names = sorted(known)
+    nearest = difflib.get_close_matches(name, names, n=1)
+    guess = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    return ConfigError(f"unknown {kind} setting {name!r}{guess}; known: {', '.join(names)}")
+
+
+def check_choices(settings: object, **choices: Any) -> None:
+    """Check settings against the Literal types of their names. Raises ConfigError."""
+    for name, values in choices.items():
+        if getattr(settings, name) not in get_args(values):
+            raise ConfigError(f"{name} must be one of {', '.join(get_args(values))}, not {getattr(settings, name)!r}")
+
+
+def check_counts(settings: object, *names: str, may_lack: tuple[str, ...] = ()) -> None:
+    """Check that settings are whole numbers of at least 1, or None where they may be. Raises ConfigError."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is None and name in may_lack:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()) -> None:
+    """Check that settings are finite and more than 0, or None where they may be. Raises ConfigError."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is None and name in may_lack:
+            continue
+        if not (is_number(value) and 0.0 < value < math.inf):
+            raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is an int or a float, and no bool."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

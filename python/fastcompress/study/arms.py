@@ -7,6 +7,7 @@ bytes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ Preset = Literal["workshop", "modern"]
 @dataclass(frozen=True, kw_only=True)
 class Arm:
     """One tokenization. ``make_codec`` may look at the corpus's training split only, but for `character_codec`.
+
+    It should be a function of a module, or a `functools.partial` of one: then a study makes the arm in a process of its
+    own.
 
     name: also its folder's name. label: for people. note: what a reader of its figures should know.
     """
@@ -84,11 +88,19 @@ def bpe_arm(vocab_size: int, pattern: str = "cl100k") -> Arm:
     return Arm(
         name=f"bpe-{vocab_size}",
         label=f"BPE {vocab_size:,}",
-        make_codec=lambda corpus: BPECodec(BPE.train(corpus.contents("train"), vocab_size=vocab_size, pattern=pattern)),
+        make_codec=functools.partial(_bpe_codec, vocab_size=vocab_size, pattern=pattern),
     )
 
 
-BYTES = Arm(name="byte", label="Bytes", make_codec=lambda corpus: ByteCodec())
+def _bpe_codec(corpus: Corpus, *, vocab_size: int, pattern: str) -> Codec:
+    return BPECodec(BPE.train(corpus.contents("train"), vocab_size=vocab_size, pattern=pattern))
+
+
+def _byte_codec(corpus: Corpus) -> Codec:
+    return ByteCodec()
+
+
+BYTES = Arm(name="byte", label="Bytes", make_codec=_byte_codec)
 CHARACTERS = Arm(
     name="char",
     label="Characters",

@@ -65,7 +65,7 @@ def render_page(study: Mapping[str, Any]) -> str:
         legend=_list("legend", [charts.swatch(s) + escape(arm["label"]) for s, arm in zip(styles, arms, strict=True)]),
         chart_flops=_both_layouts(arms, styles, "flops"),
         chart_steps=_both_layouts(arms, styles, "step"),
-        table=_table(arms, styles),
+        table=_table(arms, styles, study.get("failures", [])),
         samples="\n".join(_sample(arm, style) for arm, style in zip(arms, styles, strict=True)),
         limits=escape(limits(study)),
         curve_protocol=escape(curve_protocol(study)),
@@ -153,7 +153,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Arm], tuple[str, str]]], ...] = (
 )
 
 
-def _table(arms: Sequence[Arm], styles: Sequence[int]) -> str:
+def _table(arms: Sequence[Arm], styles: Sequence[int], failures: Sequence[Mapping[str, str]]) -> str:
     titles = [("Arm", ""), ("Bits per byte", "exact?"), *((title, unit) for title, unit, _ in _COLUMNS)]
     head = "".join(f'<th scope="col">{_two_lines(title, unit)}</th>' for title, unit in titles)
     rows = []
@@ -166,6 +166,11 @@ def _table(arms: Sequence[Arm], styles: Sequence[int]) -> str:
             f'<tr{best_row}><th scope="row">{charts.swatch(style)}{escape(arm["label"])}</th>'
             f'<td class="result">{badge}{_two_lines(value, kind(arm))}</td>{cells}</tr>'
         )
+    rows += [
+        f'<tr><th scope="row">{escape(failure["label"])}</th>'
+        f'<td class="result">failed</td><td colspan="{len(_COLUMNS)}">{escape(failure["error"])}</td></tr>'
+        for failure in failures
+    ]
     body = "\n".join(rows)
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 

@@ -77,6 +77,7 @@ SCHEMA: dict[str, Any] = {
     "tuning?": _TEXT,
     "wall_seconds": _NUMBER,
     "arms": [_ARM],
+    "failures?": [_all(_TEXT, "name", "label", "error")],
 }
 
 

@@ -1,0 +1,37 @@
+"""Training runs: settings, the entry `train`, and what a run leaves behind. Needs the extra `train`."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from fastcompress._fronts import show as _show
+
+if _TYPE_CHECKING:
+    from fastcompress.training.checkpoint import Run, load_run
+    from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
+    from fastcompress.training.train import TrainResult, train
+
+__all__ = [
+    "AdamWConfig",
+    "EvaluationConfig",
+    "MachineConfig",
+    "Run",
+    "ScheduleConfig",
+    "TrainConfig",
+    "TrainResult",
+    "load_run",
+    "train",
+]
+
+_show(
+    __name__,
+    {
+        "AdamWConfig": "config",
+        "EvaluationConfig": "config",
+        "MachineConfig": "config",
+        "Run": "checkpoint",
+        "ScheduleConfig": "config",
+        "TrainConfig": "config",
+        "TrainResult": "train",
+        "load_run": "checkpoint",
+        "train": "train",
+    },
+)

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from fastcompress.data.corpora import Document, take_bytes
-from fastcompress.data.loader import TokenLoader
-
-Batch = tuple[Tensor, Tensor]  # inputs, targets: int64[B, T]
+from fastcompress.data.loader import RowLoader
+from fastcompress.models.protocol import Batch
 
 
 class BatchFeed:
@@ -22,10 +21,10 @@ class BatchFeed:
     steps.
     """
 
-    def __init__(self, loader: TokenLoader, device: torch.device) -> None:
+    def __init__(self, loader: RowLoader, device: torch.device) -> None:
         self.loader, self.device = loader, device
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
-        self._ahead: tuple[int, Future[Batch]] | None = None
+        self._ahead: tuple[int, Future[dict[str, Tensor]]] | None = None
 
     def __enter__(self) -> BatchFeed:
         return self
@@ -39,15 +38,15 @@ class BatchFeed:
         """Return the batch of ``step``. Errors of the loader are raised here."""
         if self._ahead is None or self._ahead[0] != step:
             self._ahead = (step, self._thread.submit(self._read, step))
-        inputs, targets = self._ahead[1].result()  # int64[B, T] each
+        batch = self._ahead[1].result()  # columns, [B, S] each
         self._ahead = (step + 1, self._thread.submit(self._read, step + 1))
-        return inputs.to(self.device, non_blocking=True), targets.to(self.device, non_blocking=True)
+        return {name: column.to(self.device, non_blocking=True) for name, column in batch.items()}
 
-    def _read(self, step: int) -> Batch:
-        inputs, targets = (torch.from_numpy(array) for array in self.loader.batch(step))  # int64[B, T] each
+    def _read(self, step: int) -> dict[str, Tensor]:
+        batch = {name: torch.from_numpy(column) for name, column in self.loader.batch(step).items()}
         if self.device.type == "cuda":  # only from pinned memory is a copy to the card asynchronous
-            return inputs.pin_memory(), targets.pin_memory()
-        return inputs, targets
+            return {name: column.pin_memory() for name, column in batch.items()}
+        return batch
 
 
 def first_documents(documents: Sequence[bytes], max_bytes: int | None) -> list[bytes]:

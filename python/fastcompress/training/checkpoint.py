@@ -1,10 +1,13 @@
 """Checkpoints: one safetensors file each, tensors as tensors and everything else as JSON in its header.
 
-FORMAT, version 1. Tensor names: ``model/<parameter>``; ``optimizer/<parameter>/<state>``; ``random/<device
+FORMAT, version 2. Tensor names: ``model/<parameter>``; ``optimizer/<parameter>/<state>``; ``random/<device
 type>`` (uint8, torch's generator states). Header metadata: ``format``, ``version`` and ``state``, a JSON
-object (model and training configuration, codec fingerprint, where the run stands, loss scaling). A tied head
+object (kind and configuration of the model, training settings, fingerprints of codec and rows, where the run
+stands, loss scaling). A tied head
 is stored once, under the embedding's name. ``best.safetensors`` holds the model's tensors only;
-``last.safetensors`` all that a resumed run needs. No pickle, so loading a stranger's checkpoint runs no code.
+``last.safetensors`` all that a resumed run needs. Version 1 had other names for some parameters of the only kind of
+model that there was (``renamed_parameters`` of its class), flat training settings and no ``rows``; it is read, too.
+No pickle, so loading a stranger's checkpoint runs no code.
 
 The metadata also hold ``sha256``, a checksum over every byte of the file (``checksum.py``), and the state says which
 run the file belongs to and what its codec.json is (``run``), so damage and files of another run are noticed.
@@ -31,14 +34,16 @@ from fastcompress._files import remedy_for, replacing
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 from fastcompress.models.allocation import memory_errors
-from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.kinds import model_config_from_json
+from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.training import checksum
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import choose_device
 from fastcompress.training.run_directory import RunDirectory
 
 FORMAT = "fastcompress-checkpoint"
-VERSION = 1
+VERSION = 2
+OLDER_VERSIONS = ("1",)
 STATE_PARTS = ("model", "train", "codec", "progress")
 MODEL, OPTIMIZER, RANDOM = "model/", "optimizer/", "random/"
 
@@ -49,6 +54,7 @@ class Checkpoint:
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
+    version: str = str(VERSION)
 
     def __repr__(self) -> str:
         step = self.state.get("progress", {}).get("step")
@@ -59,7 +65,7 @@ class Checkpoint:
 class Run:
     """A trained model with what belongs to it; the figures are those of the checkpoint's step."""
 
-    model: GPT
+    model: LanguageModel
     codec: Codec
     config: TrainConfig
     step: int
@@ -70,8 +76,9 @@ class Run:
     def __repr__(self) -> str:
         score = self.validation_bits_per_byte
         scored = f", {score:.4f} bits per byte on validation" if score is not None else ""
+        model = f"{type(self.model).__name__} of {self.model.num_parameters():,} parameters"
         return (
-            f"<Run at step {self.step:,}: GPT of {self.model.num_parameters():,} parameters, codec {self.codec.name}, "
+            f"<Run at step {self.step:,}: {model}, codec {self.codec.name}, "
             f"{self.seconds:.0f} s, {self.flops:.3g} FLOPs{scored}>"
         )
 
@@ -118,7 +125,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             if metadata.get("format") != FORMAT:
                 raise FormatError(f"{path}: not a checkpoint of fastcompress; name a directory that `train` wrote")
             checksum.verify(path, _head_bytes(path), metadata, ("format", "version", "state"))
-            if metadata.get("version") != str(VERSION):
+            if metadata.get("version") not in (str(VERSION), *OLDER_VERSIONS):
                 raise FormatError(
                     f"{path}: checkpoint version {metadata.get('version')}, this build reads {VERSION}; "
                     "use the release that wrote it, or train again"
@@ -126,7 +133,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             state = json.loads(metadata["state"])
             if not all(isinstance(state.get(part), dict) for part in STATE_PARTS):
                 raise FormatError(f"{path}: its state lacks one of {', '.join(STATE_PARTS)}; train again")
-            return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return Checkpoint(tensors, state, metadata["version"])
     except (SafetensorError, OSError, KeyError, AttributeError, json.JSONDecodeError) as error:
         raise FormatError(f"{path}: truncated or damaged ({error}); restore it, or train again") from error
 
@@ -146,14 +154,27 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
     """Copy the weights into ``model``. Raises FormatError if their names or shapes are not those of the model."""
     check_shapes(model, checkpoint, path)
+    tensors = renamed(model, checkpoint)
     for name, parameter in model_tensors(model).items():
-        parameter.copy_(checkpoint.tensors[name])
+        parameter.copy_(tensors[name])
+
+
+def renamed(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Return the checkpoint's tensors under the names that ``model`` has today."""
+    names: dict[str, str] = getattr(model, "renamed_parameters", {}) if checkpoint.version in OLDER_VERSIONS else {}
+    prefixes = {part + old: part + new for part in (MODEL, OPTIMIZER) for old, new in names.items()}
+
+    def today(name: str) -> str:
+        old = next((prefix for prefix in prefixes if name.startswith(prefix)), "")
+        return prefixes.get(old, "") + name[len(old) :]
+
+    return {today(name): tensor for name, tensor in checkpoint.tensors.items()}
 
 
 def check_shapes(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
     """Raise FormatError if ``model`` or the checkpoint lacks a tensor of the other, or one differs in shape."""
     wanted = {(name, tuple(tensor.shape)) for name, tensor in model_tensors(model).items()}
-    stored = {(name, tuple(t.shape)) for name, t in checkpoint.tensors.items() if name.startswith(MODEL)}
+    stored = {(name, tuple(t.shape)) for name, t in renamed(model, checkpoint).items() if name.startswith(MODEL)}
     if wanted != stored:
         odd = min(wanted ^ stored)[0]
         raise FormatError(f"{path}: tensor {odd} does not fit the model the file describes; it is damaged")
@@ -174,7 +195,7 @@ def load_optimizer_tensors(
     """Restore what ``optimizer_tensors`` returned. Raises FormatError if a tensor is missing or fits no parameter."""
     named = dict(model.named_parameters())
     loaded: dict[Tensor, dict[str, Tensor]] = {}
-    for name, tensor in checkpoint.tensors.items():
+    for name, tensor in renamed(model, checkpoint).items():
         if not name.startswith(OPTIMIZER):
             continue
         parameter_name, _, key = name[len(OPTIMIZER) :].rpartition("/")
@@ -245,7 +266,7 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
         check_codec(checkpoint, codec, path)
         directory.check_belongs(checkpoint.state, path)
         config = TrainConfig.from_json(checkpoint.state["train"])
-        model_config = GPTConfig.from_json(checkpoint.state["model"])
+        model_config = model_config_from_json(checkpoint.state["model"])
         progress = checkpoint.state["progress"]
         step, flops, seconds = progress["step"], progress["flops"], progress["seconds"]
         score = progress["validation_bits_per_byte"]
@@ -255,17 +276,18 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
     return Run(model, codec, config, step, flops, seconds, score)
 
 
-def _model_of(config: GPTConfig, checkpoint: Checkpoint, path: Path) -> GPT:
+def _model_of(config: ModelConfig, checkpoint: Checkpoint, path: Path) -> LanguageModel:
     """Make the model with the checkpoint's weights; allocates nothing for a configuration that does not fit them."""
-    if config.num_layers > len(checkpoint.tensors):
-        raise FormatError(f"{path}: lacks tensors of the {config.num_layers} layers it describes; it is damaged")
+    stored = sum(t.numel() for name, t in checkpoint.tensors.items() if name.startswith(MODEL))
+    if config.size().parameters > 4 * stored:  # not even its shapes are worth making
+        raise FormatError(f"{path}: lacks tensors of the model that it describes; it is damaged")
     try:
         with torch.device("meta"):  # shapes without storage
-            shapes_only = GPT(config)
+            shapes_only = config.build()
     except RuntimeError as error:
         raise FormatError(f"{path}: describes an impossible model ({error}); it is damaged") from error
     check_shapes(shapes_only, checkpoint, path)
     with torch.random.fork_rng(devices=[]):  # weights are drawn, then overwritten: the caller sees no draw
-        model = GPT(config)
+        model = config.build()
     load_model_tensors(model, checkpoint, path)
     return model

@@ -1,155 +1,280 @@
-"""Settings of a training run, apart from the model's own.
+"""Settings of a training run, apart from the model's own: nested, frozen, and checked when they are made.
 
-One rule shapes them: a run has exactly one horizon (steps, FLOPs or seconds), and everything that unfolds
-over a run (warm-up, cool-down, the default evaluation times) is a fraction of it, so arms under one budget
-are treated alike.
+A run has exactly one horizon (steps, tokens, FLOPs or seconds), and everything that unfolds over a run (warm-up,
+cool-down, the default evaluation times) is a fraction of it, so arms under one budget are treated alike.
+
+Settings lie in sections. The name of a setting is unique over all of them, so that it may be given without its section,
+in Python as on the command line; all of these say the same:
+
+    TrainConfig(steps=100, optimizer=AdamWConfig(learning_rate=0.01))
+    TrainConfig(steps=100, learning_rate=0.01)
+    TrainConfig.from_json({"steps": 100, "optimizer": {"kind": "adamw", "learning_rate": 0.01}})
+    fastcompress train --steps 100 --learning-rate 0.01
+    fastcompress train --set steps=100 --set optimizer.learning_rate=0.01
+
+What the machine decides (kernels, precision, compilation, threads, micro-batches) is a section of its own: a run
+resumes under other settings of the machine.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from fastcompress.errors import ConfigError
-from fastcompress.models.settings import settings_from_json
+from fastcompress.models.settings import (
+    check_choices,
+    check_counts,
+    check_positive,
+    is_number,
+    settings_from_json,
+    unknown_setting,
+)
 
 ScheduleKind = Literal["warmup_stable_decay", "cosine"]
 PrecisionChoice = Literal["auto", "float32", "bfloat16", "float16"]
 CompileChoice = Literal["auto", "on", "off"]
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "schedule": get_args(ScheduleKind),
-    "precision": get_args(PrecisionChoice),
-    "compile": get_args(CompileChoice),
-}
-_HORIZONS = ("steps", "flops", "seconds")
+HORIZONS = ("steps", "tokens", "flops", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """Settings of a training run. Raises ConfigError for a setting that cannot work.
+class AdamWConfig:
+    """AdamW.
 
     Attributes:
-        steps, flops, seconds: The horizon; exactly one is set. FLOPs: as many whole steps as fit the budget
-            (``evaluation/flops.py`` says how they are counted). Seconds: wall time from the first step, with
-            evaluations and checkpoints, without loading, self-check and compilation; it can end late by half a
-            step, and makes at least one. Evaluations get a quarter of it at most, apart from the first and the last
-            one, and each of them a tenth: if this machine is too slow to score ``eval_bytes`` in that, it scores
-            fewer. Such a run is not reproducible to the bit.
-        batch_size: Sequences per step, each of the model's context length.
-        micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
-            memory and changes rounding only. Default: all.
+        kind: ``"adamw"``.
         learning_rate: Peak learning rate.
-        schedule: ``"warmup_stable_decay"`` or ``"cosine"``, after a linear warm-up.
-        warmup, cooldown: Fractions of the horizon; ``cooldown`` is the linear end of warmup_stable_decay.
-        final_learning_rate: Fraction of the peak at the end.
-        beta1, beta2, epsilon: Parameters of AdamW.
+        beta1: Decay of the running mean of gradients.
+        beta2: Decay of the running mean of their squares.
+        epsilon: Added to the root of the mean square.
         weight_decay: Decoupled weight decay, of matrices only.
         clip_norm: Gradients with a larger norm are scaled down to it; None: never.
-        precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
-            on older ones, float32 elsewhere.
-        compile: ``"auto"``: ``torch.compile`` on CUDA, with a warning and eager execution where that fails.
-        device: ``"auto"`` (cuda, mps, cpu: the first there is) or any torch device name.
-        eval_every: Steps between evaluations; default: ``num_evals`` evenly over the horizon. Step 0 and the
-            last step are always evaluated. ``last.safetensors`` is written at each, too.
-        eval_bytes: Largest number of validation bytes in each of these evaluations, which read the first documents
-            and cut the last one. None for all.
-        eval_batch_size: Windows in one forward pass of an evaluation.
-        log_every: Steps between training lines in ``metrics.jsonl``.
-        self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).
-        num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
-            number. Another number changes rounding.
-        seed: Seed for initial weights, dropout and batch order.
     """
 
-    steps: int | None = None
-    flops: float | None = None
-    seconds: float | None = None
-    batch_size: int = 64
-    micro_batch_size: int | None = None
+    kind: Literal["adamw"] = "adamw"
     learning_rate: float = 1e-3
-    schedule: ScheduleKind = "warmup_stable_decay"
-    warmup: float = 0.02
-    cooldown: float = 0.4
-    final_learning_rate: float = 0.05
     beta1: float = 0.9
     beta2: float = 0.95
     epsilon: float = 1e-8
     weight_decay: float = 0.1
     clip_norm: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "learning_rate", "epsilon", "clip_norm", may_lack=("clip_norm",))
+        for name in ("beta1", "beta2"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0.0 <= value < 1.0):
+                raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
+        if not (is_number(self.weight_decay) and 0.0 <= self.weight_decay < math.inf):
+            raise ConfigError(f"weight_decay must be at least 0 and finite, not {self.weight_decay!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    """The learning rate over a run, as a fraction of its peak.
+
+    Attributes:
+        kind: ``"warmup_stable_decay"`` or ``"cosine"``, after a linear warm-up.
+        warmup: Fraction of the horizon over which the rate rises.
+        cooldown: Fraction of the horizon over which it falls at the end of warmup_stable_decay.
+        final_learning_rate: Fraction of the peak at the end.
+    """
+
+    kind: ScheduleKind = "warmup_stable_decay"
+    warmup: float = 0.02
+    cooldown: float = 0.4
+    final_learning_rate: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("warmup", "cooldown", "final_learning_rate"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0.0 <= value <= 1.0):
+                raise ConfigError(f"{name} is a fraction, in [0, 1], not {value!r}")
+        if self.warmup + self.cooldown > 1.0 and self.kind == "warmup_stable_decay":
+            raise ConfigError(f"warmup {self.warmup} and cooldown {self.cooldown} exceed the horizon: sum at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineConfig:
+    """How this machine computes a run; other settings change rounding and speed only.
+
+    Attributes:
+        device: ``"auto"`` (cuda, mps, cpu: the first there is) or any torch device name.
+        precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
+            on older ones, float32 elsewhere.
+        compile: ``"auto"``: ``torch.compile`` on CUDA, with a warning and eager execution where that fails.
+        attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out).
+        logits_at_once: Most logits that exist at a time. Default: what suits the device.
+        micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
+            memory. Default: all.
+        num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
+            number.
+    """
+
+    device: str = "auto"
     precision: PrecisionChoice = "auto"
     compile: CompileChoice = "auto"
-    device: str = "auto"
+    attention: Literal["sdpa", "plain"] = "sdpa"
+    logits_at_once: int | None = None
+    micro_batch_size: int | None = None
+    num_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
+        optional = ("micro_batch_size", "num_threads", "logits_at_once")
+        check_counts(self, *optional, may_lack=optional)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """When and on how much the model is scored during a run.
+
+    Attributes:
+        eval_every: Steps between evaluations; default: ``num_evals`` evenly over the horizon. Step 0 and the
+            last step are always evaluated. ``last.safetensors`` is written at each, too.
+        num_evals: Evaluations over the horizon, where ``eval_every`` is not given.
+        eval_bytes: Largest number of validation bytes in each of these evaluations, which read the first documents
+            and cut the last one. None for all.
+        eval_batch_size: Windows in one forward pass of an evaluation.
+    """
+
     eval_every: int | None = None
     num_evals: int = 20
     eval_bytes: int | None = 1 << 18
     eval_batch_size: int = 32
-    log_every: int = 10
-    self_check: bool = True
-    num_threads: int | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        given = [name for name in _HORIZONS if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ConfigError(f"set exactly one horizon of steps, flops, seconds; got {' and '.join(given) or 'none'}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
-        self._check_counts()
-        self._check_numbers()
-        if self.warmup + self.cooldown > 1.0 and self.schedule == "warmup_stable_decay":
-            raise ConfigError(f"warmup {self.warmup} and cooldown {self.cooldown} exceed the horizon: sum at most 1")
+        check_counts(
+            self, "num_evals", "eval_batch_size", "eval_every", "eval_bytes", may_lack=("eval_every", "eval_bytes")
+        )
 
-    def _check_counts(self) -> None:
-        positive = ("batch_size", "num_evals", "eval_batch_size", "log_every")
-        optional = ("steps", "micro_batch_size", "eval_every", "eval_bytes", "num_threads")
-        for name in (*positive, *(name for name in optional if getattr(self, name) is not None)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+# The kinds of each section, the default first; a section of one kind only has no name for it.
+SECTIONS: dict[str, dict[str, type[Any]]] = {
+    "optimizer": {"adamw": AdamWConfig},
+    "schedule": {"warmup_stable_decay": ScheduleConfig, "cosine": ScheduleConfig},
+    "machine": {"": MachineConfig},
+    "evaluation": {"": EvaluationConfig},
+}
+
+
+@dataclass(frozen=True, init=False)
+class TrainConfig:
+    """Settings of a training run. Raises ConfigError for a setting that is unknown or cannot work.
+
+    The constructor takes settings with or without their section, as this file's head says.
+
+    Attributes:
+        steps, tokens, flops, seconds: The horizon; exactly one is set. Tokens and FLOPs: as many whole steps as fit the
+            budget (``models/flops.py`` says how FLOPs are counted). Seconds: wall time from the first step, with
+            evaluations and checkpoints, without loading, self-check and compilation; it can end late by half a
+            step, and makes at least one. Evaluations get a quarter of it at most, apart from the first and the last
+            one, and each of them a tenth: if this machine is too slow to score ``eval_bytes`` in that, it scores
+            fewer. Such a run is not reproducible to the bit.
+        batch_size: Rows per step, each of the model's context length.
+        seed: Seed for initial weights, dropout and batch order.
+        log_every: Steps between training lines in ``metrics.jsonl``.
+        self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).
+        optimizer, schedule, machine, evaluation: The sections.
+    """
+
+    steps: int | None = None
+    tokens: int | None = None
+    flops: float | None = None
+    seconds: float | None = None
+    batch_size: int = 64
+    seed: int = 0
+    log_every: int = 10
+    self_check: bool = True
+    optimizer: AdamWConfig = AdamWConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    machine: MachineConfig = MachineConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    def __init__(self, **settings: Any) -> None:
+        values = _by_section(settings, {})
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, values.get(field.name, field.default))
+        self._check()
+
+    def _check(self) -> None:
+        given = [name for name in HORIZONS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ConfigError(f"set exactly one horizon of {', '.join(HORIZONS)}; got {' and '.join(given) or 'none'}")
+        check_counts(self, "batch_size", "log_every", "steps", "tokens", may_lack=("steps", "tokens"))
+        check_positive(self, "flops", "seconds", may_lack=("flops", "seconds"))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed must be a whole number in [0, 2**63), not {self.seed!r}")
         if self.batch_size % self.micro_batch:
             raise ConfigError(
-                f"micro_batch_size {self.micro_batch_size} must divide batch_size {self.batch_size}, "
+                f"micro_batch_size {self.machine.micro_batch_size} must divide batch_size {self.batch_size}, "
                 "or the micro-batches would not weigh alike"
             )
 
-    def _check_numbers(self) -> None:
-        for name in ("flops", "seconds", "learning_rate", "epsilon", "clip_norm"):
-            value = getattr(self, name)
-            if value is None and name in ("flops", "seconds", "clip_norm"):
-                continue
-            if not (_is_number(value) and 0.0 < value < math.inf):
-                raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
-        for name in ("warmup", "cooldown", "final_learning_rate"):
-            value = getattr(self, name)
-            if not (_is_number(value) and 0.0 <= value <= 1.0):
-                raise ConfigError(f"{name} is a fraction, in [0, 1], not {value!r}")
-        for name in ("beta1", "beta2"):
-            value = getattr(self, name)
-            if not (_is_number(value) and 0.0 <= value < 1.0):
-                raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
-        if not (_is_number(self.weight_decay) and 0.0 <= self.weight_decay < math.inf):
-            raise ConfigError(f"weight_decay must be at least 0 and finite, not {self.weight_decay!r}")
+    def override(self, settings: Mapping[str, Any]) -> TrainConfig:
+        """Return these settings with others laid over them, under any of their names."""
+        return TrainConfig(**_by_section(settings, {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}))
 
     @property
     def micro_batch(self) -> int:
-        """The number of sequences in one forward pass."""
-        return self.batch_size if self.micro_batch_size is None else self.micro_batch_size
+        """The number of rows in one forward pass."""
+        return self.machine.micro_batch_size or self.batch_size
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values; ``from_json`` restores the settings from them."""
+        """Return the fields as plain values, sections as objects; ``from_json`` restores the settings from them."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> TrainConfig:
+    def from_json(cls, fields: Mapping[str, Any]) -> TrainConfig:
         """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or a bad value."""
-        return settings_from_json(cls, fields, "training")
+        return cls(**fields)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def setting_names() -> dict[str, str]:
+    """Each setting's own name and its full name: "learning_rate" and "optimizer.learning_rate".
+
+    A section's own name stands for its kind: "schedule" and "schedule.kind".
+    """
+    names = {field.name: field.name for field in dataclasses.fields(TrainConfig) if field.name not in SECTIONS}
+    for section, kinds in SECTIONS.items():
+        fields = [field.name for kind in kinds.values() for field in dataclasses.fields(kind)]
+        names |= {section if name == "kind" else name: f"{section}.{name}" for name in fields}
+    return names
+
+
+def _by_section(settings: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay settings, under any of their names, over fields of TrainConfig."""
+    full_names = setting_names()
+    values = dict(base)
+    inner: dict[str, dict[str, Any]] = {}
+    for given, value in settings.items():
+        if given in SECTIONS and isinstance(value, Mapping):
+            inner.setdefault(given, {}).update(value)
+        elif given in SECTIONS and isinstance(value, tuple(SECTIONS[given].values())):
+            values[given] = value
+        else:
+            section, _, name = full_names.get(given, given).rpartition(".")
+            if section in SECTIONS:
+                inner.setdefault(section, {})[name] = value
+            elif given in full_names:
+                values[given] = value
+            else:
+                raise unknown_setting(given, full_names, "training")
+    for section, fields in inner.items():
+        values[section] = _make_section(section, values.get(section), fields)
+    return values
+
+
+def _make_section(section: str, base: Any, fields: Mapping[str, Any]) -> Any:
+    """Lay fields over a section (None: over its defaults); another class begins with that class's defaults."""
+    kinds = SECTIONS[section]
+    kind = fields.get("kind", getattr(base, "kind", next(iter(kinds))))
+    if kind not in kinds:
+        raise ConfigError(f"{section} must be one of {', '.join(kinds)}, not {kind!r}")
+    if type(base) is kinds[kind]:
+        fields = {**dataclasses.asdict(base), **fields}
+    return settings_from_json(kinds[kind], fields, section)

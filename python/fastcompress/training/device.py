@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+import torch.nn.functional as F
+from torch import Tensor
 
+from fastcompress.data.rows import WEIGHT
 from fastcompress.errors import ConfigError
-from fastcompress.models.gpt import next_token_loss
-from fastcompress.training.config import PrecisionChoice
+from fastcompress.models.protocol import Batch, Kernels, LanguageModel
+from fastcompress.training.config import MachineConfig, PrecisionChoice
 from fastcompress.training.optimizer import LossFunction
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -50,7 +52,7 @@ def choose_precision(choice: PrecisionChoice, device_type: str, capability: tupl
     """The number format of the forward pass.
 
     Args:
-        choice: ``TrainConfig.precision``.
+        choice: ``MachineConfig.precision``.
         device_type: ``"cuda"``, ``"mps"`` or ``"cpu"``.
         capability: CUDA compute capability, such as (7, 5) for a T4; None off CUDA.
 
@@ -66,6 +68,11 @@ def choose_precision(choice: PrecisionChoice, device_type: str, capability: tupl
     if choice == "bfloat16" and device_type == "mps":
         raise ConfigError("bfloat16 training is not supported on mps: use precision auto or float32")
     return choice
+
+
+def kernels_of(machine: MachineConfig) -> Kernels:
+    """How the settings of a machine have a model computed."""
+    return Kernels(machine.attention, machine.logits_at_once)
 
 
 def capability_of(device: torch.device) -> tuple[int, int] | None:
@@ -85,13 +92,31 @@ def scaler_for(precision: Precision, device_type: str) -> torch.amp.GradScaler:
     return torch.amp.GradScaler(device_type, enabled=precision == "float16")
 
 
-def loss_of(model: nn.Module) -> LossFunction:
-    """Mean next-token loss of ``model`` as a function of (inputs, targets)."""
+def loss_of(model: LanguageModel) -> LossFunction:
+    """The loss of ``model``: the mean of what events cost, by their weights."""
 
-    def loss(inputs: Tensor, targets: Tensor) -> Tensor:
-        return next_token_loss(model(inputs), targets)  # float32[]
+    def loss(batch: Batch, whole_weight: Tensor | None = None) -> Tensor:
+        return weighted_loss(model.nats(batch), batch[WEIGHT], whole_weight)  # float32[]
 
     return loss
+
+
+def weighted_loss(nats: Tensor, weight: Tensor, whole_weight: Tensor | None = None) -> Tensor:
+    """A micro-batch's share of the mean over a whole batch: sum(nats * weight) / whole_weight, ``float32[]``.
+
+    Args:
+        nats: ``float32[B, S]``.
+        weight: ``float32[B, S]``.
+        whole_weight: ``float32[]``, the sum of the whole batch's weights; None: this is the whole batch.
+
+    The sum is divided by the micro-batch's own weight and by its share, one after the other, and events are added up in
+    the order of torch's mean cross-entropy. So on the CPU the loss has the bits of a mean over equal micro-batches.
+    """
+    own = weight.sum().clamp(min=1.0)  # []: it cancels out, so a micro-batch without events needs no other value
+    whole = weight.sum() if whole_weight is None else whole_weight
+    costs = (nats * weight).flatten()  # [B S]
+    total = F.nll_loss(-costs[:, None], costs.new_zeros(costs.shape, dtype=torch.int64), reduction="sum")  # []
+    return total / own / (whole / own)
 
 
 def compiled_or_eager(

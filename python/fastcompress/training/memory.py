@@ -6,7 +6,10 @@ The estimate adds what is there at the peak of a run, in float32:
 - copies of them: the self-check has a model and an optimizer of its own, and a checkpoint is written from copies, at
   about 4 numbers per parameter more;
 - what the forward pass of one micro-batch keeps for the backward pass, layer by layer;
-- logits: they, their log-softmax and their gradient are there together, for a micro-batch or an evaluation's batch.
+- logits: they, their log-softmax and their gradient are there together, for a micro-batch or an evaluation's batch, or
+  for a piece of it where the model cuts them.
+
+The model says how many numbers each of these are (``ModelConfig.size``).
 
 It is within a factor of 1.5 of what was measured on the CPU (tests/test_memory.py) where the model, not the program
 itself with its 0.3 GB, decides. Compiled kernels and half precision need less.
@@ -21,8 +24,9 @@ from pathlib import Path
 import torch
 
 from fastcompress.errors import ConfigError
-from fastcompress.models.gpt import GPTConfig
+from fastcompress.models.protocol import ModelConfig
 from fastcompress.training.config import TrainConfig
+from fastcompress.training.device import kernels_of
 
 _FLOAT_BYTES = 4
 _TRAINING_LOGITS = 3  # logits, log-softmax, gradient
@@ -45,54 +49,22 @@ class MemoryEstimate:
         return self.weights + self.optimizer + self.copies + self.activations + self.logits
 
 
-def estimate_memory(model: GPTConfig, config: TrainConfig, device_type: str = "cpu") -> MemoryEstimate:
+def estimate_memory(model: ModelConfig, config: TrainConfig, device_type: str = "cpu") -> MemoryEstimate:
     """Estimate what training `model` with `config` on a kind of device needs. Allocates nothing."""
-    parameters = num_parameters(model)
-    tokens = config.micro_batch * model.context_length
-    scored = config.eval_batch_size * model.context_length
-    logits = model.vocab_size * max(_TRAINING_LOGITS * tokens, _SCORING_LOGITS * scored)
+    size = model.size(device_type, kernels_of(config.machine))
+    rows = config.micro_batch
+    trained = min(rows * size.logits_per_row, size.logits_at_once)
+    scored = min(config.evaluation.eval_batch_size * size.logits_per_row, size.logits_at_once)
     return MemoryEstimate(
-        weights=_FLOAT_BYTES * parameters,
-        optimizer=_FLOAT_BYTES * 3 * parameters,  # with the gradients
-        copies=_FLOAT_BYTES * 4 * parameters,
-        activations=_FLOAT_BYTES * tokens * model.num_layers * _floats_per_token_and_layer(model, device_type),
-        logits=_FLOAT_BYTES * logits,
+        weights=_FLOAT_BYTES * size.parameters,
+        optimizer=_FLOAT_BYTES * 3 * size.parameters,  # with the gradients
+        copies=_FLOAT_BYTES * 4 * size.parameters,
+        activations=_FLOAT_BYTES * rows * size.activations_per_row,
+        logits=_FLOAT_BYTES * max(_TRAINING_LOGITS * trained, _SCORING_LOGITS * scored),
     )
 
 
-def num_parameters(model: GPTConfig) -> int:
-    """The number of parameters of ``GPT(model)``, without making it."""
-    width, hidden = model.width, _hidden(model)
-    block = 4 * width**2 + (2 if model.mlp == "gelu" else 3) * width * hidden
-    if model.bias:  # of queries, keys, values and attention's output; of the MLP
-        block += 4 * width + (hidden if model.mlp == "gelu" else 2 * hidden) + width
-    if model.norm == "layernorm":
-        block += 2 * width * (1 + model.bias)
-    tables = model.vocab_size * (1 if model.tied_head else 2)
-    tables += model.context_length if model.positions == "learned" else 0
-    final_norm = width * (1 + model.bias) if model.norm == "layernorm" else 0
-    return tables * width + model.num_layers * block + final_norm
-
-
-def _hidden(model: GPTConfig) -> int:
-    return 4 * model.width if model.mlp == "gelu" else max(64, round(8 * model.width / 3 / 64) * 64)
-
-
-def _floats_per_token_and_layer(model: GPTConfig, device_type: str) -> int:
-    """Return how many numbers autograd keeps of a block for each token."""
-    width, hidden = model.width, _hidden(model)
-    kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
-    kept += 2 * hidden if model.mlp == "gelu" else 4 * hidden  # SwiGLU: gate, up, silu(gate), product
-    kept += 4 * width if model.positions == "rope" else 0
-    kept += 4 * width if model.qk_norm else 0
-    kept += 3 * width if model.dropout else 0
-    # The fused kernel keeps no scores, but on the CPU there is none with dropout.
-    if model.attention == "plain" or (model.dropout and device_type == "cpu"):
-        kept += 3 * model.num_heads * model.context_length
-    return kept
-
-
-def check_memory(model: GPTConfig, config: TrainConfig, device: torch.device, available: int | None = None) -> None:
+def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device, available: int | None = None) -> None:
     """Refuse a run that cannot fit into memory, before anything is allocated.
 
     Args:
@@ -115,10 +87,11 @@ def check_memory(model: GPTConfig, config: TrainConfig, device: torch.device, av
             ("activations", need.activations), ("logits", need.logits),
         )
     )  # fmt: skip
-    tables = _FLOAT_BYTES * 8 * model.vocab_size * model.width * (1 if model.tied_head else 2)
-    if tables + need.logits > need.total / 2:
+    size = model.size(device.type, kernels_of(config.machine))
+    if _FLOAT_BYTES * 8 * size.table_parameters + need.logits > need.total / 2:
+        num_symbols = size.logits_per_row // model.context_length
         remedy = (
-            f"most of it is for the vocabulary of {model.vocab_size:,}: use a codec with fewer ids (byte, lz77-buckets "
+            f"most of it is for the vocabulary of {num_symbols:,}: use a codec with fewer ids (byte, lz77-buckets "
             "or bpe-4096; lz77 has 16.7 million)"
         )
     elif need.activations > need.total / 2:

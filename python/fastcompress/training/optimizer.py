@@ -14,9 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fastcompress.data.rows import WEIGHT
+from fastcompress.models.protocol import Batch
 from fastcompress.training.config import TrainConfig
 
-LossFunction = Callable[[Tensor, Tensor], Tensor]  # (inputs int64[B, T], targets int64[B, T]) -> mean nats, float32[]
+# (columns of rows, the sum of the whole batch's weights, float32[]) -> their part of the mean of nats, float32[]
+LossFunction = Callable[[Batch, Tensor], Tensor]
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
@@ -26,16 +29,17 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     covered = {id(p) for p in (*matrices, *vectors)}
     assert covered == {id(p) for p in model.parameters()}, "every parameter must be in a group"
     assert len(covered) == len(matrices) + len(vectors), "no parameter may be in two groups"
+    settings = config.optimizer
     groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": matrices, "weight_decay": settings.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
     devices = {p.device.type for p in model.parameters()}
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
-        lr=config.learning_rate,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
+        lr=settings.learning_rate,
+        betas=(settings.beta1, settings.beta2),
+        eps=settings.epsilon,
         fused=devices <= {"cuda", "cpu"},  # one kernel for all parameters
     )
 
@@ -44,7 +48,7 @@ class OptimizerStep:
     """One update of the weights from one batch, in micro-batches.
 
     Args:
-        loss: Mean cross entropy of a micro-batch, the model behind it.
+        loss: A micro-batch's part of the mean cost of an event, the model behind it.
         optimizer: Over the model's parameters.
         micro_batch_size: Rows in one forward and backward pass; divides the batch.
         clip_norm: Largest gradient norm let through; None: any.
@@ -68,13 +72,13 @@ class OptimizerStep:
         self.scaler = scaler or torch.amp.GradScaler("cpu", enabled=False)
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
-    def __call__(self, inputs: Tensor, targets: Tensor, learning_rate: float) -> tuple[Tensor, Tensor]:
+    def __call__(self, batch: Batch, learning_rate: float) -> tuple[Tensor, Tensor]:
         """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[] each.
 
         Nothing here waits for the device. With loss scaling, a step whose gradients overflow changes no
         weight.
         """
-        loss = self.gradients(inputs, targets)  # []
+        loss = self.gradients(batch)  # []
         self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm
         norm = nn.utils.clip_grad_norm_(self.parameters, limit)  # []
@@ -84,15 +88,15 @@ class OptimizerStep:
         self.scaler.update()
         return loss, norm
 
-    def gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
+    def gradients(self, batch: Batch) -> Tensor:
         """Leave in ``.grad`` the gradient of the batch's mean loss (times the loss scale), nothing older."""
         self.optimizer.zero_grad(set_to_none=True)
-        num_micro_batches = inputs.size(0) // self.micro_batch_size
-        total = torch.zeros((), device=inputs.device)  # []
-        for begin in range(0, inputs.size(0), self.micro_batch_size):
-            rows = slice(begin, begin + self.micro_batch_size)
+        weight = batch[WEIGHT]  # [B, S]
+        whole_weight, total = weight.sum(), torch.zeros((), device=weight.device)  # [] each
+        for begin in range(0, len(weight), self.micro_batch_size):
+            rows = {name: column[begin : begin + self.micro_batch_size] for name, column in batch.items()}
             with self.autocast:
-                loss = self.loss(inputs[rows], targets[rows]) / num_micro_batches  # []
+                loss = self.loss(rows, whole_weight)  # []
             self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total

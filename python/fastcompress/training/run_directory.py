@@ -17,9 +17,11 @@ from typing import Any
 
 from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
+from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
-from fastcompress.errors import DataError, FormatError, MismatchError, OutputError
-from fastcompress.models.gpt import GPTConfig
+from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
+from fastcompress.models.kinds import model_config_from_json
+from fastcompress.models.protocol import ModelConfig
 from fastcompress.training import checksum
 from fastcompress.training.config import TrainConfig
 
@@ -84,9 +86,9 @@ class RunDirectory:
 
     def prepare(
         self,
-        model_config: GPTConfig,
+        model_config: ModelConfig,
+        rows: Rows,
         config: TrainConfig,
-        codec: Codec,
         data: dict[str, dict[str, Any]],
         *,
         resume: bool,
@@ -101,13 +103,14 @@ class RunDirectory:
             Others as ``check_same_run``, which is asked first when ``resume`` is on.
         """
         if resume:
-            self.check_same_run(model_config, config, codec, data)
+            self.check_same_run(model_config, rows, config, data)
         else:
             for file in (self.config, self.codec, self.metrics, self.last, self.best):
                 if file.exists():
                     raise OutputError(
                         f"{self.path}: holds a run already ({file.name}); resume it, or choose another directory"
                     )
+        codec = rows.codec
         stored = self.read_config() if resume else {}
         run_id = str(stored.get("run") or secrets.token_hex(8))  # runs of older versions have none
         content = {
@@ -116,6 +119,7 @@ class RunDirectory:
             "model": model_config.to_json(),
             "train": config.to_json(),
             "codec": {"name": codec.name, "fingerprint": codec.fingerprint},
+            "rows": {"fingerprint": rows.fingerprint},
             "data": data,
             "run": run_id,
         }
@@ -151,26 +155,39 @@ class RunDirectory:
             raise FormatError(f"{self.codec}: damaged (its checksum differs); restore it from a copy, or train again")
 
     def check_same_run(
-        self, model_config: GPTConfig, config: TrainConfig, codec: Codec, data: dict[str, dict[str, Any]]
+        self, model_config: ModelConfig, rows: Rows, config: TrainConfig, data: dict[str, dict[str, Any]]
     ) -> None:
         """Check that the run in the folder is the one described.
 
         Raises:
             DataError: It holds no run, or one that lost its last checkpoint but not its best.
-            MismatchError: Its run has another model, codec, batch size, seed or text.
+            MismatchError: Its run has another model, codec, rows, batch size, seed or text.
             FormatError: Its config.json is not one.
         """
         stored = self.read_config()
-        _check_same("model", stored["model"], model_config.to_json(), self.path)
+        was, now = self._stored_model(stored["model"]), model_config.to_json()
+        _check_same("model", {"kind": was["kind"]}, {"kind": now["kind"]}, self.path)
+        _check_same("model", was, now, self.path)
         fixed = {name: getattr(config, name) for name in _FIXED_TRAIN_SETTINGS}
         _check_same("training", {name: stored["train"].get(name) for name in fixed}, fixed, self.path)
-        self.check_codec(codec)
+        self.check_codec(rows.codec)
+        if stored.get("rows", {}).get("fingerprint", rows.fingerprint) != rows.fingerprint:  # none in older runs
+            raise MismatchError(f"{self.path}: its model read other rows; resume with the version that began the run")
         self._check_same_data(stored.get("data", {}), data)  # none in runs of before it was kept
         if self.best.exists() and not self.last.exists():
             raise DataError(
                 f"{self.path}: {self.last.name} is missing, so the run cannot go on, and starting over would "
                 f"overwrite {self.best.name}; restore the one, or remove the other"
             )
+
+    def _stored_model(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The stored model's fields as this version writes them: a field that older runs lack has its default."""
+        try:
+            return model_config_from_json(fields).to_json()
+        except (ConfigError, TypeError) as error:
+            raise FormatError(
+                f"{self.config}: its model is damaged ({error}); restore it, or choose another directory"
+            ) from error
 
     def check_codec(self, codec: Codec) -> None:
         """Raise MismatchError unless the run was trained with ``codec``; other errors as ``read_config``."""

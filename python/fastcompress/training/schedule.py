@@ -1,7 +1,7 @@
 """Where a run stands on its horizon, and the learning rate that belongs there.
 
 Both are pure functions of (step, seconds), so a resumed run continues on the same curve, and one code path
-serves horizons in steps, FLOPs and seconds.
+serves horizons in steps, tokens, FLOPs and seconds.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ class Horizon:
     seconds: float | None
 
     @classmethod
-    def from_config(cls, config: TrainConfig, flops_per_step: int) -> Horizon:
-        """Make the horizon that a configuration sets. A FLOP budget becomes the steps that fit into it.
+    def from_config(cls, config: TrainConfig, flops_per_step: int, tokens_per_step: int = 1) -> Horizon:
+        """Make the horizon that a configuration sets. A budget of FLOPs or tokens becomes the steps that fit into it.
 
         Raises:
             ConfigError: Not one step fits.
         """
-        if config.flops is None:
+        if config.flops is None and config.tokens is None:
             return cls(config.steps, config.seconds)
-        steps = int(config.flops // flops_per_step)
+        name, per_step = ("flops", flops_per_step) if config.flops is not None else ("tokens", tokens_per_step)
+        budget = getattr(config, name)
+        steps = int(budget // per_step)
         if steps < 1:
             raise ConfigError(
-                f"flops is {config.flops:.3g}, less than one step ({flops_per_step:.3g}); raise it, or lower batch_size"
+                f"{name} is {budget:.3g}, less than one step ({per_step:.3g}); raise it, or lower batch_size"
             )
         return cls(steps, None)
 

@@ -14,19 +14,18 @@ import math
 import torch
 from torch import Tensor
 
+from fastcompress.data.rows import WEIGHT
 from fastcompress.errors import SelfCheckError
-from fastcompress.evaluation.bits_per_byte import device_of
-from fastcompress.models.blocks import LanguageModel
-from fastcompress.models.gpt import next_token_loss
+from fastcompress.models.protocol import LanguageModel
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import loss_of
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer
 
-ROWS = 4  # sequences in a check's batch
-MAX_POSITIONS = 32
+ROWS = 4  # in a check's batch
+MAX_EVENTS = 32  # in each of them
 # Far above float32 and TF32 rounding, far below a factor: doubled gradients differ by 100 %, undivided ones by 300 %.
 TOLERANCE = 0.02
-LEAK = 1e-3  # of the largest logit; the same kernels run on the same shapes, so even this is generous
+LEAK = 1e-3  # of the largest cost; the same kernels run on the same shapes, so even this is generous
 
 
 def self_check(model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep) -> None:
@@ -43,50 +42,58 @@ def self_check(model: LanguageModel, config: TrainConfig, step_class: type[Optim
 
 
 def check_initial_loss(model: LanguageModel) -> None:
-    """A fresh model predicts nearly uniformly, so its loss on random tokens is near ln(vocabulary)."""
-    inputs, targets = _random_batch(model)
+    """A fresh model predicts nearly uniformly, so its loss on random events is near what a model of nothing pays."""
+    uniform = model.uniform_nats()
+    if uniform is None:
+        return
+    batch = model.random_batch(ROWS, MAX_EVENTS)
     with torch.inference_mode():
-        loss = float(next_token_loss(model(inputs), targets))
-    uniform = math.log(model.vocab_size)
+        loss = float(model.nats(batch).mean())
     if not abs(loss - uniform) < 0.25 + 0.1 * uniform:
         raise SelfCheckError(
-            f"the initial loss is {loss:.3f} nats, not near ln({model.vocab_size}) = {uniform:.3f}: "
+            f"the initial loss is {loss:.3f} nats, not near ln({math.exp(uniform):.0f}) = {uniform:.3f}: "
             "the initialisation is off"
         )
 
 
 def check_no_future_leak(model: LanguageModel) -> None:
-    """Changing token t leaves the logits before t alone, and changes some from t on (else the check says nothing)."""
-    tokens, _ = _random_batch(model)  # int64[B, T]
-    num_positions = tokens.size(1)
+    """What comes from an event on changes no cost before it, and some cost from it on, else the check says nothing."""
+    batch = model.random_batch(ROWS, MAX_EVENTS)  # columns, [B, S] each
+    num_events = batch[WEIGHT].size(1)
     with torch.inference_mode():
-        before = model(tokens).float()  # [B, T, V]
-        for position in {num_positions // 3, num_positions // 2, num_positions - 1}:
-            changed = tokens.clone()
-            changed[:, position] = (changed[:, position] + 1) % model.vocab_size
-            difference = (model(changed).float() - before).abs().amax(dim=(0, 2))  # [T]
-            scale = float(before.abs().max())
-            leaks = ~(
-                difference[:position] <= LEAK * scale
-            )  # bool[position]; written as ~(a <= b), so that a NaN counts as a leak
-            if leaks.any():
-                first = int(leaks.nonzero()[0])
-                raise SelfCheckError(
-                    f"a change of token {position} reaches the logits at position {first}: the model sees the future"
-                )
-            if float(difference[position:].max()) == 0.0:
-                raise SelfCheckError(f"a change of token {position} changes no logits: the model ignores its input")
+        before = model.nats(batch)  # [B, S]
+        for event in {num_events // 3, num_events // 2, num_events - 1}:
+            known = {name: name.startswith("target") or name == WEIGHT for name in batch}
+            inputs = {name: column if known[name] else _swapped(column, event) for name, column in batch.items()}
+            everything = {name: _swapped(column, event) for name, column in batch.items()}
+            _check_costs_before(before, model.nats(everything), event)
+            _check_costs_before(before, model.nats(inputs), event)
+            if torch.equal(model.nats(inputs)[:, event:], before[:, event:]):
+                raise SelfCheckError(f"a change of event {event} changes no cost: the model ignores its input")
+
+
+def _check_costs_before(before: Tensor, after: Tensor, event: int) -> None:
+    difference = (after - before)[:, :event].abs().amax(dim=0)  # [event]
+    leaks = ~(difference <= LEAK * before.abs().max())  # bool[event]; as ~(a <= b), so that a NaN counts as a leak
+    if leaks.any():
+        first = int(leaks.nonzero()[0])
+        raise SelfCheckError(f"a change of event {event} reaches the cost of event {first}: the model sees the future")
+
+
+def _swapped(column: Tensor, event: int) -> Tensor:
+    """The column with each row's values from ``event`` on replaced by the next row's."""
+    return torch.cat((column[:, :event], column.roll(1, 0)[:, event:]), dim=1)  # [B, S]
 
 
 def check_gradients_cleared(
     model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep
 ) -> None:
     """A second step on the same batch, at learning rate 0, leaves the same gradients as the first, not their sum."""
-    inputs, targets = _random_batch(model)
+    batch = model.random_batch(ROWS, MAX_EVENTS)
     step = step_class(loss_of(model), make_optimizer(model, config), micro_batch_size=ROWS, clip_norm=None)
-    step(inputs, targets, 0.0)
+    step(batch, 0.0)
     first = _gradients(model)  # float[parameters]
-    step(inputs, targets, 0.0)
+    step(batch, 0.0)
     if not _distance(_gradients(model), first) <= TOLERANCE:
         raise SelfCheckError("a second identical step gives other gradients: they are not cleared between steps")
 
@@ -95,13 +102,13 @@ def check_accumulation(
     model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep
 ) -> None:
     """One micro-batch and four give the same loss and gradients."""
-    inputs, targets = _random_batch(model)
+    batch = model.random_batch(ROWS, MAX_EVENTS)
     results = []
     for micro_batch_size in (ROWS, ROWS // 4):
         step = step_class(
             loss_of(model), make_optimizer(model, config), micro_batch_size=micro_batch_size, clip_norm=None
         )
-        loss, _ = step(inputs, targets, 0.0)
+        loss, _ = step(batch, 0.0)
         results.append((float(loss), _gradients(model)))
     (whole_loss, whole), (parts_loss, parts) = results
     if not (_distance(parts, whole) <= TOLERANCE and abs(parts_loss / whole_loss - 1) <= TOLERANCE):
@@ -116,12 +123,6 @@ def redraw_weights(model: LanguageModel) -> None:
     for parameter in model.parameters():
         if parameter.dim() >= 2:
             parameter.normal_(std=parameter.size(-1) ** -0.5)
-
-
-def _random_batch(model: LanguageModel) -> tuple[Tensor, Tensor]:
-    num_positions = min(model.context_length, MAX_POSITIONS)
-    both = torch.randint(model.vocab_size, (2, ROWS, num_positions)).to(device_of(model))  # int64[2, B, T]
-    return both[0], both[1]
 
 
 def _gradients(model: LanguageModel) -> Tensor:

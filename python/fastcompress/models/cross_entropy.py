@@ -1,0 +1,61 @@
+"""Cross entropy from a head's inputs, in pieces, so that the logits of a large vocabulary are never all there.
+
+Logits, their log-softmax and its gradient are three arrays of events x vocabulary: for 1,024 events and 65,537 ids
+780 MiB in float32. Cut into pieces of events, only one piece of them exists at a time; the backward pass computes its
+logits once more. Where all fit into one piece, nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+# Logits in one piece. On CPUs 40 MiB, which the system takes back at once (smaller blocks stay with the process); large
+# on cards, where computing the head again costs more than the memory.
+_PIECE_ON_CPU = 10 << 20
+_PIECE_ON_CARDS = 1 << 31
+
+
+def next_token_loss(logits: Tensor, targets: Tensor, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
+    """Cross entropy in nats, in float32 whatever the logits' type: a scalar, or ``float32[B, T]``."""
+    flat = logits.float().flatten(0, -2)  # [B T, V]
+    losses = F.cross_entropy(flat, targets.flatten(), reduction=reduction)  # [] or [B T]
+    return losses if reduction == "mean" else losses.view_as(targets)  # [] or [B, T]
+
+
+def head_nats(
+    hidden: Tensor, head: Callable[[Tensor], Tensor], targets: Tensor, vocab_size: int, logits_at_once: int | None
+) -> Tensor:
+    """Cross entropy of ``targets`` under ``head(hidden)``, in nats: ``float32[B, T]``.
+
+    Args:
+        hidden: ``float[B, T, D]``.
+        head: ``[..., D] -> logits [..., V]``, without randomness: it may run twice.
+        targets: ``int64[B, T]``, in [0, V).
+        vocab_size: V.
+        logits_at_once: Most logits in one piece; None for what suits the device.
+    """
+    if logits_at_once is None:
+        logits_at_once = piece_of(hidden.device.type)
+    piece = max(1, logits_at_once // vocab_size)  # events
+    if targets.numel() <= piece:
+        return next_token_loss(head(hidden), targets, reduction="none")  # [B, T]
+
+    def nats(inputs: Tensor, wanted: Tensor) -> Tensor:
+        return next_token_loss(head(inputs), wanted, reduction="none")  # [piece]
+
+    pieces = zip(torch.split(hidden.flatten(0, -2), piece), torch.split(targets.flatten(), piece), strict=True)
+    if not torch.is_grad_enabled():
+        return torch.cat([nats(*both) for both in pieces]).view_as(targets)  # [B, T]
+    parts = [checkpoint(nats, *both, use_reentrant=False, preserve_rng_state=False) for both in pieces]
+    return torch.cat(parts).view_as(targets)  # [B, T]
+
+
+def piece_of(device_type: str) -> int:
+    """Most logits in one piece on a kind of device."""
+    return _PIECE_ON_CPU if device_type == "cpu" else _PIECE_ON_CARDS

@@ -1,0 +1,47 @@
+"""The kinds of models: one table, from the name that settings and checkpoints use to the configuration class.
+
+A new model is one file that defines a configuration and a model (``protocol.py``), and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastcompress.codec import Codec
+from fastcompress.errors import ConfigError
+from fastcompress.models.gpt import GPTConfig
+from fastcompress.models.protocol import ModelConfig
+
+KINDS: dict[str, type[ModelConfig]] = {
+    "gpt": GPTConfig,
+}
+DEFAULT_KIND = "gpt"  # also of checkpoints from before there were kinds
+
+
+def make_model_config(settings: Mapping[str, Any], codec: Codec) -> ModelConfig:
+    """Make a model's configuration for a codec.
+
+    Args:
+        settings: ``kind`` ("gpt" if it is left out) and what that kind's ``from_settings`` takes.
+        codec: The codec whose tokens the model reads.
+
+    Raises:
+        ConfigError: There is no such kind or setting, or a value cannot work.
+    """
+    kind = _kind_of(settings)
+    return kind.from_settings({name: value for name, value in settings.items() if name != "kind"}, codec)
+
+
+def model_config_from_json(fields: Mapping[str, Any]) -> ModelConfig:
+    """Restore the configuration that a checkpoint holds. Raises ConfigError if it is not one."""
+    kind = _kind_of(fields)
+    retired = {"attention"} if "kind" not in fields else set()  # a kernel, kept with the model in version 1
+    return kind.from_json({name: value for name, value in fields.items() if name not in retired})
+
+
+def _kind_of(settings: Mapping[str, Any]) -> type[ModelConfig]:
+    name = settings.get("kind", DEFAULT_KIND)
+    if name not in KINDS:
+        raise ConfigError(f"there is no kind of model {name!r}; the kinds are {', '.join(KINDS)}")
+    return KINDS[name]

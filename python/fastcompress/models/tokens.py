@@ -1,0 +1,185 @@
+"""Models over one column of token ids, and how they are decoded: all that such models share.
+
+``NextTokenModel`` needs ``forward(tokens) -> logits``, a vocabulary and a context; everything else follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastcompress.codec import Codec
+from fastcompress.data.rows import Rows, TokenRows, num_symbols
+from fastcompress.errors import ConfigError, MismatchError
+from fastcompress.models.allocation import memory_errors
+from fastcompress.models.cross_entropy import next_token_loss
+from fastcompress.models.flops import Flops, count_flops
+from fastcompress.models.protocol import Batch, LanguageModel, Stepper, device_of, evaluation_mode
+from fastcompress.models.trunk import Cache
+
+
+def token_rows(codec: Codec, vocab_size: int, context_length: int) -> TokenRows:
+    """Rows of ids for a model over ``vocab_size`` of them. Raises ConfigError if the codec has another number."""
+    if vocab_size != num_symbols(codec):
+        raise ConfigError(
+            f"vocab_size is {vocab_size}, but codec {codec.name} and the end of document need {num_symbols(codec)}"
+        )
+    return TokenRows(codec, context_length)
+
+
+class NextTokenModel(LanguageModel):
+    """A causal model of ids.
+
+    ``forward(tokens: int64[B, T]) -> logits float[B, T, vocab_size]`` for ``1 <= T <= context_length``; the
+    logits at position t may depend on tokens 0 .. t only. The vocabulary includes the end-of-document id.
+    """
+
+    context_length: int
+    vocab_size: int
+
+    def rows(self, codec: Codec) -> Rows:
+        """Return rows of ids. Raises MismatchError if the vocabulary is not the codec's."""
+        try:
+            return token_rows(codec, self.vocab_size, self.context_length)
+        except ConfigError as error:
+            raise MismatchError(f"{error}; use the codec that the model was trained with") from None
+
+    def nats(self, batch: Batch) -> Tensor:
+        """Cross entropy of the targets: float32[B, S]."""
+        return next_token_loss(self(batch["input"]), batch["target"], reduction="none")  # [B, S]
+
+    def flops(self) -> Flops:
+        """Count the operations of a row of ``context_length`` ids, from the modules."""
+        return count_flops(self, self.context_length)
+
+    def uniform_nats(self) -> float:
+        """The logarithm of the vocabulary."""
+        return math.log(self.vocab_size)
+
+    def random_batch(self, num_rows: int, max_events: int) -> dict[str, Tensor]:
+        """Inputs and targets that have nothing to do with each other, all of weight 1."""
+        num_events = min(self.context_length, max_events)
+        both = torch.randint(self.vocab_size, (2, num_rows, num_events)).to(device_of(self))  # int64[2, B, S]
+        weight = torch.ones(num_rows, num_events, device=both.device)  # [B, S]
+        return {"input": both[0], "target": both[1], "weight": weight}
+
+    def stepper(self, codec: Codec, lanes: int = 1, stride: int | None = None) -> Stepper:
+        """Decode with a cache where the model has one, else by recomputing the window for each symbol."""
+        return TokenStepper(self, codec, lanes, stride)
+
+    def new_cache(self, lanes: int) -> Cache | None:
+        """An empty cache for ``next_logits``; None: the model has none."""
+        return None
+
+    def next_logits(self, tokens: Tensor, last: Tensor, cache: Cache | None, positions: Tensor | None) -> Tensor:
+        """Logits of what follows position ``last`` of each row.
+
+        Args:
+            tokens: ``int64[B, T]``.
+            last: ``int64[B]``, in [0, T).
+            cache: Earlier positions, to be extended by these.
+            positions: ``int64[B, T]``, where these stand; None without a cache.
+
+        Returns:
+            ``float[B, vocab_size]``.
+        """
+        logits: Tensor = self(tokens)  # [B, T, V]
+        return logits[torch.arange(len(tokens), device=tokens.device), last]  # [B, V]
+
+
+class TokenStepper:
+    """Decoding of ids in a window that slides as evaluations slide theirs.
+
+    The ids of a document are numbered from 0, which is the end of document that stands before it. A window begins at a
+    multiple of ``stride`` and holds at most ``context_length`` ids; when it is full, it moves on by ``stride`` and its
+    ids are read again in one pass. In between, a model with a cache reads one id a step, in buffers of fixed shape.
+    """
+
+    def __init__(self, model: NextTokenModel, codec: Codec, lanes: int = 1, stride: int | None = None) -> None:
+        context_length = model.context_length
+        stride = max(1, context_length // 2) if stride is None else stride
+        if not 1 <= stride <= context_length:
+            raise ConfigError(f"stride must be in 1 .. {context_length} (the context), not {stride}")
+        if lanes < 1:
+            raise ConfigError(f"lanes is {lanes}; it must be at least 1")
+        rows = model.rows(codec)
+        assert isinstance(rows, TokenRows)
+        self.model, self.codec, self.lanes, self.stride = model, codec, lanes, stride
+        self.end = rows.end_of_document
+        self.done = [False] * lanes
+        self._sequences: list[list[int]] = []  # with the end of document at the front
+        self._num_known: list[int] = []  # bytes of each lane that were handed out
+        self._begins: list[int] = []  # of the windows
+        self._num_read: list[int] = []  # ids of each window that the cache holds
+        self._cache: Cache | None = None
+        self._weights: Tensor | None = None
+
+    def begin(self, prompts: Sequence[bytes]) -> None:
+        """Begin a document in each lane. Raises DataError if the codec cannot spell a prompt."""
+        if len(prompts) != self.lanes:
+            raise ConfigError(f"{len(prompts)} prompts were given for {self.lanes} lanes; give one for each")
+        self._sequences = [[self.end, *self.codec.encode(prompt).tolist()] for prompt in prompts]
+        self._num_known = [len(prompt) for prompt in prompts]
+        self._begins, self._num_read = [], [0] * self.lanes
+        self.done = [False] * self.lanes
+        self._cache, self._weights = None, None
+
+    def weights(self) -> Tensor:
+        """Logits of the next id of each lane, ``float[lanes, vocab_size]``."""
+        if self._weights is None:
+            self._weights = self._compute()
+        return self._weights
+
+    def push(self, symbols: Sequence[int]) -> list[bytes]:
+        """Append an id to each lane that is not done; the end of document makes it done."""
+        self._weights = None
+        pieces = []
+        for lane, symbol in enumerate(symbols):
+            self.done[lane] = self.done[lane] or symbol == self.end
+            if not self.done[lane]:
+                self._sequences[lane].append(int(symbol))
+            pieces.append(b"" if self.done[lane] else self._new_bytes(lane))
+        return pieces
+
+    def _new_bytes(self, lane: int) -> bytes:
+        ids = np.asarray(self._sequences[lane][1:], dtype=np.uint32)
+        data = self.codec.decode(ids)  # whole: an id's bytes may depend on earlier ones
+        piece, self._num_known[lane] = data[self._num_known[lane] :], len(data)
+        return piece
+
+    def _begin_of(self, length: int) -> int:
+        """Where the window begins from which the id after ``length`` ids is predicted."""
+        beyond = length - self.model.context_length
+        return max(0, -(-beyond // self.stride)) * self.stride
+
+    @memory_errors()
+    def _compute(self) -> Tensor:
+        begins = [self._begin_of(len(sequence)) for sequence in self._sequences]
+        windows = [sequence[begin:] for sequence, begin in zip(self._sequences, begins, strict=True)]
+        is_next = begins == self._begins and all(
+            len(window) - num_read <= 1 for window, num_read in zip(windows, self._num_read, strict=True)
+        )
+        with evaluation_mode(self.model), torch.inference_mode():
+            if self._cache is None or not is_next:
+                self._cache = self.model.new_cache(self.lanes)
+                weights = self._read(windows, [0] * self.lanes)
+            else:  # the newest id of each lane; a lane that is done reads its last one once more
+                weights = self._read([window[-1:] for window in windows], [len(window) - 1 for window in windows])
+        self._begins, self._num_read = begins, list(map(len, windows))
+        return weights
+
+    def _read(self, windows: list[list[int]], first_positions: list[int]) -> Tensor:
+        """Logits after the last id of each window; shorter ones are padded on the right, where nothing looks."""
+        longest = max(map(len, windows))
+        device = device_of(self.model)
+        tokens = torch.tensor([window + [self.end] * (longest - len(window)) for window in windows], device=device)
+        last = torch.tensor([len(window) - 1 for window in windows], device=device)  # int64[lanes]
+        positions = None
+        if self._cache is not None:
+            first = torch.tensor(first_positions, device=device)[:, None]  # int64[lanes, 1]
+            positions = first + torch.arange(longest, device=device)  # int64[lanes, T]
+        return self.model.next_logits(tokens, last, self._cache, positions)  # [lanes, V]

@@ -1,0 +1,296 @@
+"""Cells of a study: one arm under one seed and one budget, made in a process and a folder of its own.
+
+Making a cell means: train a codec, encode, train a model, evaluate it on the common bytes, sample from it. In a process
+of its own it cannot take the others with it when memory runs out, and leaves nothing behind for the next one: threads,
+compiled kernels, memory of a card. A cell that fails says so in the report, and the others are made all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import multiprocessing
+import os
+import pickle
+import platform
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from fastcompress.codec import Codec, bigram_coverage
+from fastcompress.data.corpora import load_corpus
+from fastcompress.data.shards import TokenDataset, write_shards
+from fastcompress.errors import FormatError, OutputError
+from fastcompress.evaluation.bits_per_byte import evaluate
+from fastcompress.evaluation.generate import generate
+from fastcompress.models.kinds import make_model_config
+from fastcompress.models.protocol import LanguageModel, ModelConfig
+from fastcompress.models.threads import limited_threads
+from fastcompress.study.arms import Arm, Study
+from fastcompress.study.folder import ArmRecord, Settings, arm_settings
+from fastcompress.training.batches import first_documents
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.device import capability_of, choose_device, choose_precision
+from fastcompress.training.train import TrainResult, threads_for, train
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm under one seed and one budget.
+
+    Attributes:
+        study: The study that it is of.
+        arm: How its text becomes tokens.
+        seed: Of weights, batches, dropout and sample.
+        training_flops: What it may spend.
+        device: As in ``MachineConfig``.
+        folder: Its own.
+        settings: The study's (``folder.study_settings``).
+    """
+
+    study: Study
+    arm: Arm
+    seed: int
+    training_flops: float
+    device: str
+    folder: Path
+    settings: Settings
+
+
+class CellError(RuntimeError):
+    """The process of a cell ended without a word."""
+
+
+def make_cell(cell: Cell, *, progress: bool, isolate: bool) -> Entry:
+    """Make a cell, or go on making it, and return its entry in the report.
+
+    Args:
+        cell: The cell.
+        progress: Show progress bars.
+        isolate: In a process of its own, unless the study cannot be pickled (``make_codec`` is a lambda, say).
+
+    Raises:
+        CellError: Its process died.
+        Others as they were raised in it.
+    """
+    if not isolate or not _can_be_pickled(cell):
+        return run_cell(cell, progress)
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run_and_tell, args=(sender, cell, progress), name=f"cell {cell.arm.name}")
+    process.start()
+    sender.close()
+    with _signals_go_to(process.pid):
+        try:
+            outcome = receiver.recv()
+        except EOFError:
+            outcome = None
+        process.join()
+    if outcome is None:
+        how = f"with code {process.exitcode}"
+        if process.exitcode is not None and process.exitcode < 0:
+            how = f"by {signal.Signals(-process.exitcode).name}; perhaps memory ran out"
+        raise CellError(f"its process was ended {how}")
+    if isinstance(outcome, BaseException):
+        raise outcome
+    entry: Entry = outcome
+    return entry
+
+
+def must_stop_study(error: BaseException) -> bool:
+    """Return whether an error of a cell concerns the whole study: an interruption, or a folder of something else."""
+    return isinstance(error, (OutputError, FormatError)) or not isinstance(error, Exception)
+
+
+def _can_be_pickled(cell: Cell) -> bool:
+    try:
+        pickle.dumps(cell)
+    except Exception:  # pickling can fail with anything
+        return False
+    return True
+
+
+def _run_and_tell(sender: Connection, cell: Cell, progress: bool) -> None:
+    """In the cell's process: send its entry, or what was raised."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C in a terminal reaches the study, which passes it on, once
+    try:
+        outcome: Any = run_cell(cell, progress)
+    except BaseException as error:
+        outcome = error
+    try:
+        pickle.loads(pickle.dumps(outcome))
+    except Exception:  # an exception that does not survive pickling
+        outcome = CellError(f"{type(outcome).__name__}: {outcome}")
+    sender.send(outcome)
+
+
+@contextlib.contextmanager
+def _signals_go_to(pid: int | None) -> Iterator[None]:
+    """While entered, pass SIGINT and SIGTERM on to a process, which saves what it has and says that it was stopped."""
+    if pid is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_cell(cell: Cell, progress: bool) -> Entry:
+    """Make a cell in this process; its entry is then in its folder's ``result.json``, too."""
+    since = time.perf_counter()
+    study, arm, seed, device = cell.study, cell.arm, cell.seed, cell.device
+    corpus = load_corpus(study.corpus)
+    codec = arm.make_codec(corpus)
+    record = ArmRecord.open(cell.folder / "result.json", arm_settings(cell.settings, arm, codec), since)
+    if record.entry is not None:
+        return record.entry
+    record.keep_time()
+    try:
+        tokens_directory, run_directory = (record.path.with_name(name) for name in ("tokens", "run"))
+        write_shards(tokens_directory, "train", corpus.contents("train"), codec, overwrite=True)
+        tokens = TokenDataset.open(tokens_directory, "train", codec=codec)
+        model_config = make_model_config({"preset": study.preset, **study.model}, codec)
+        training = TrainConfig(flops=cell.training_flops, seed=seed, device=device, **study.training)
+        held_out = corpus.contents(study.evaluated_split)
+        num_threads = threads_for(model_config, training)
+        result = train(
+            model_config,
+            codec,
+            tokens,
+            held_out,
+            training,
+            run_directory,
+            resume=(run_directory / "config.json").exists(),
+            on_metrics=lambda metrics: record.keep_time() if metrics["event"] == "eval" else None,
+            progress=progress,
+        )
+        with limited_threads(num_threads):
+            evaluation = evaluate(result.model, codec, held_out).to_json()
+            sample = _sample(study, result.model, codec, tokens, seed)
+        entry = {
+            "name": arm.name,
+            "label": arm.label,
+            **_describe_model(study, result.model, codec, tokens),
+            **_describe_training(result, tokens),
+            "curve_evaluation": _describe_curve(training, model_config, held_out),
+            "evaluation": {**evaluation, "precision": "float32"},
+            "prompt": study.prompt,
+            "sample": sample,
+            "notes": [*_notes(tokens), *([arm.note] if arm.note else [])],
+            "machine": describe_machine(device, num_threads),
+            "finished": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+    except BaseException:  # Ctrl-C above all: the time was spent all the same
+        record.keep_time()
+        raise
+    return record.finish(entry)
+
+
+def _describe_model(study: Study, model: LanguageModel, codec: Codec, tokens: TokenDataset) -> dict[str, Any]:
+    config = model.config
+    bytes_per_token = tokens.num_bytes / (tokens.num_tokens - tokens.num_documents)
+    flops = model.flops().training_per_token
+    return {
+        "codec": {
+            "name": codec.name,
+            "fingerprint": codec.fingerprint,
+            "vocab_size": codec.vocab_size,
+            "lossless": codec.lossless,
+        },
+        "bytes_per_token": bytes_per_token,
+        "num_parameters": model.num_parameters(),
+        "num_parameters_embedding": model.num_parameters() - model.num_parameters(embedding=False),
+        "context_tokens": config.context_length,
+        "context_bytes": config.context_length * bytes_per_token,
+        "model": {
+            "preset": study.preset,
+            "layers": getattr(config, "num_layers", 1),
+            "width": config.width,
+            "heads": getattr(config, "num_heads", 1),
+        },
+        "flops_per_token": flops,
+        "flops_per_byte": flops * tokens.num_tokens / tokens.num_bytes,  # ends of documents are trained on, too
+    }
+
+
+def _describe_training(result: TrainResult, tokens: TokenDataset) -> dict[str, Any]:
+    return {
+        "training_flops": result.flops,
+        "steps": result.steps,
+        "best_step": result.best_step,
+        "tokens_seen": result.tokens,
+        "bytes_seen": round(result.tokens * tokens.num_bytes / tokens.num_tokens),
+        "epochs": result.tokens / tokens.num_tokens,
+        "tokens_per_second": result.tokens_per_second,
+        "train_seconds": result.seconds,
+        "curve": result.curve,
+    }
+
+
+def _describe_curve(training: TrainConfig, model: ModelConfig, held_out: list[bytes]) -> dict[str, Any]:
+    """Describe how the curve and the best checkpoint were measured: quicker than the final figure."""
+    sample = first_documents(held_out, training.evaluation.eval_bytes)
+    device = choose_device(training.machine.device)
+    return {
+        "num_bytes": sum(len(document) for document in sample),
+        "num_documents": len(sample),
+        "stride": model.context_length,
+        "precision": choose_precision(training.machine.precision, device.type, capability_of(device)),
+    }
+
+
+def _sample(study: Study, model: LanguageModel, codec: Codec, tokens: TokenDataset, seed: int) -> str:
+    """The prompt and about ``sample_bytes`` bytes of continuation, however many tokens that takes."""
+    num_tokens = round(study.sample_bytes * tokens.num_tokens / tokens.num_bytes)
+    pieces = generate(model, codec, study.prompt.encode(), max_tokens=num_tokens, temperature=0.8, seed=seed)
+    return study.prompt + "".join(pieces)
+
+
+def _notes(tokens: TokenDataset) -> list[str]:
+    """The workshop's check: a model can only learn the bigrams its text shows it."""
+    coverage = bigram_coverage(tokens.read(0, tokens.num_tokens), tokens.vocab_size + 1)
+    return [
+        f"The training text holds {coverage.num_seen:,} of {coverage.num_possible:,} possible token pairs "
+        f"({coverage.fraction:.1%}), {coverage.num_tokens / max(1, coverage.num_seen):,.0f} tokens for each."
+    ]
+
+
+def describe_machine(device: str, num_threads: int) -> dict[str, Any]:
+    """Describe what ran an arm, as far as speed and reproducibility depend on it."""
+    chosen = choose_device(device)
+    return {
+        "device": chosen.type,
+        "device_name": torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else _processor_name(),
+        "num_threads": num_threads,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def _processor_name() -> str:
+    """The processor's model where the system tells it (Linux does so in a file only), else its kind."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

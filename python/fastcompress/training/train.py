@@ -1,0 +1,177 @@
+"""Training a model: batches in, better weights and an honest curve out. The entry; the loop is in ``loop.py``.
+
+What keeps a run trustworthy: it starts with a self-check; its clock leaves out evaluation, checkpoints and
+compilation; nothing in a step waits for the device (figures are fetched every ``log_every`` steps); a loss
+that is not finite stops it before a checkpoint is overwritten; and everything that decides the next step is
+in the checkpoint, so on the CPU a resumed run computes the same losses, to the bit, as one never stopped.
+
+Resuming goes on from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may differ; model,
+codec, texts, batch size and seed may not. Scores on different validation samples do not compare, so with
+another ``eval_bytes`` the run is scored at once, and the best restarts there. A run that has reached its horizon
+stays as it is: nothing is written, whatever shorter horizon is asked for.
+
+Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and raise KeyboardInterrupt or SystemExit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fastcompress.codec import Codec
+from fastcompress.data.loader import RowLoader
+from fastcompress.data.shards import TokenDataset
+from fastcompress.errors import DataError, MismatchError
+from fastcompress.models.allocation import memory_errors
+from fastcompress.models.protocol import LanguageModel, ModelConfig
+from fastcompress.models.threads import choose_threads, limited_threads
+from fastcompress.training.batches import BatchFeed
+from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.device import cards_of, choose_device, kernels_of
+from fastcompress.training.loop import TrainingRun
+from fastcompress.training.memory import check_memory
+from fastcompress.training.metrics import read_records
+from fastcompress.training.run_directory import RunDirectory, describe_data
+from fastcompress.training.selfcheck import self_check
+
+CURVE_FIELDS = ("step", "tokens", "flops", "seconds", "train_bits_per_byte", "validation_bits_per_byte")
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A finished run.
+
+    Attributes:
+        model: The best weights by validation, in eval mode, on the device it was trained on.
+        steps, tokens, flops: All the run's, those before a resume too.
+        seconds: Of training, without evaluation, checkpoints and compilation; tokens_per_second goes by it.
+        new_steps: Those made by this call: 0 when a run that was done already was resumed.
+        best_step, best_bits_per_byte: The step of the weights in ``model``, and their score on validation.
+        curve: One entry an evaluation: step, tokens, flops, seconds, train_bits_per_byte (None at step 0:
+            nothing was trained on yet), validation_bits_per_byte. train_bits_per_byte is the mean loss of the
+            last training line times the corpus's tokens per raw byte (ends of documents counted), so it compares
+            with validation up to the batches' own ratio.
+    """
+
+    model: LanguageModel = field(repr=False)
+    steps: int
+    tokens: int
+    flops: int
+    seconds: float
+    tokens_per_second: float
+    new_steps: int
+    best_step: int
+    best_bits_per_byte: float
+    curve: list[dict[str, Any]] = field(repr=False)
+
+
+@memory_errors()
+def train(
+    model_config: ModelConfig,
+    codec: Codec,
+    train_data: TokenDataset,
+    validation: Sequence[bytes],
+    config: TrainConfig,
+    run_directory: Path,
+    *,
+    resume: bool = False,
+    on_ready: Callable[[], None] | None = None,
+    on_metrics: Callable[[dict[str, Any]], None] | None = None,
+    progress: bool = True,
+) -> TrainResult:
+    """Train a model from scratch, or go on with a stopped run; leaves ``run_directory`` ready for either.
+
+    Args:
+        model_config: The model, of any kind; it reads rows of ``codec``.
+        codec, train_data: The codec, and at least ``context_length + 1`` tokens that it made.
+        validation: Raw documents; the best checkpoint is the best on the first ``eval_bytes`` of them,
+            in windows that do not overlap.
+        run_directory: Created; see ``training/run_directory.py`` for its files.
+        resume: Go on with the run in it; this file's head says what may differ.
+        on_ready: Called once all is checked and ``run_directory`` holds the run, before the first step.
+        on_metrics: Called with each record of ``metrics.jsonl`` (``training/metrics.py``), between two steps.
+        progress: Show a progress bar on a terminal, a line now and then elsewhere.
+
+    torch's global CPU and CUDA generators are left as found. Raises ConfigError, MismatchError: settings, codec,
+    data, model and the run to resume do not fit each other. DataError: too little text, or nothing to resume from.
+    OutputError: the folder holds a run and ``resume`` is off, or cannot be written. FormatError: the checkpoint is
+    damaged. DivergenceError: the loss is no longer finite. SelfCheckError: a self-check failed.
+    """
+    _check_inputs(codec, train_data, validation)
+    rows = model_config.rows(codec)
+    device = choose_device(config.machine.device)
+    check_memory(model_config, config, device)
+    loader = RowLoader(train_data, rows, batch_size=config.batch_size, seed=config.seed)
+    directory = RunDirectory(Path(run_directory))
+    data = describe_data(train_data, validation)
+    with contextlib.ExitStack() as stack:
+        if resume:  # before anything in the folder is read
+            stack.enter_context(directory.locked(create=False))
+        stack.enter_context(limited_threads(threads_for(model_config, config)))
+        stack.enter_context(torch.random.fork_rng(cards_of(device)))
+        feed = stack.enter_context(BatchFeed(loader, device))
+        torch.manual_seed(config.seed)
+        model = model_config.build(kernels_of(config.machine))
+        run = TrainingRun(model, codec, validation, config, directory, feed, on_metrics)
+        _restore_or_check(run, data, resume)
+        if not run.is_done():
+            if not resume:  # only now, so that a run that cannot start leaves no folder
+                stack.enter_context(directory.locked(create=True))
+            run.identity = directory.prepare(model_config, rows, config, data, resume=resume)
+            if on_ready is not None:
+                on_ready()
+            run.compile_if_wanted()
+            run.run(show_progress=progress)
+        return _result(run)
+
+
+def threads_for(model_config: ModelConfig, config: TrainConfig) -> int:
+    """Return how many threads a run gets on the CPU, for its training steps and its evaluations alike."""
+    if config.machine.num_threads is not None:
+        return config.machine.num_threads
+    return choose_threads(config.micro_batch, model_config.context_length, model_config.width)
+
+
+def _restore_or_check(run: TrainingRun, data: dict[str, dict[str, Any]], resume: bool) -> None:
+    """Bring a run to where it stopped, or see that a new one is wired right. Writes nothing."""
+    if resume:
+        run.directory.check_same_run(run.model.config, run.feed.loader.rows, run.config, data)
+        if run.directory.last.exists():  # a run stopped before its first checkpoint starts again
+            run.restore()
+    elif run.config.self_check:
+        with torch.random.fork_rng(cards_of(run.device)):
+            self_check(run.model, run.config)
+
+
+def _check_inputs(codec: Codec, train_data: TokenDataset, validation: Sequence[bytes]) -> None:
+    if train_data.codec_fingerprint != codec.fingerprint:
+        raise MismatchError(f"the training data was not encoded by codec {codec.name}: encode it again with this one")
+    if not any(validation):
+        raise DataError("no validation text: give at least one document that is not empty")
+
+
+def _result(run: TrainingRun) -> TrainResult:
+    """The run's figures, with the best weights loaded."""
+    best = read_checkpoint(run.directory.best)
+    load_model_tensors(run.model, best, run.directory.best)
+    records = read_records(run.directory.metrics, run.at.step)
+    assert run.at.best_bits_per_byte is not None  # a run ends with an evaluation
+    seconds = run.watch.read()
+    return TrainResult(
+        model=run.model.eval(),
+        steps=run.at.step,
+        tokens=run.at.tokens,
+        flops=run.at.flops,
+        seconds=seconds,
+        tokens_per_second=run.at.tokens / max(seconds, 1e-9),
+        new_steps=run.at.step - (run.resumed_at or 0),
+        best_step=run.at.best_step,
+        best_bits_per_byte=run.at.best_bits_per_byte,
+        curve=[{name: record[name] for name in CURVE_FIELDS} for record in records if record["event"] == "eval"],
+    )

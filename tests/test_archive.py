@@ -186,7 +186,17 @@ def assert_refused(blob: bytes, max_output: int) -> None:
 
 
 def test_ten_thousand_damages(archived: tuple[bytes, bytes]) -> None:
+    """Every fiftieth in an archive of two blocks, a full one and a short one."""
     data, blob = archived
+    check_ten_thousand_damages(data, compress(data[: LEAST + 2000], info(blob).method, level=4, block_bytes=LEAST))
+
+
+@pytest.mark.campaign
+def test_ten_thousand_damages_of_large_archives(archived: tuple[bytes, bytes]) -> None:
+    check_ten_thousand_damages(*archived)
+
+
+def check_ten_thousand_damages(data: bytes, blob: bytes) -> None:
     small = compress(data[:2000], info(blob).method, level=4, block_bytes=LEAST)
     rng = random.Random(2)
     begin = time.monotonic()

@@ -249,6 +249,7 @@ def test_a_full_disk_leaves_a_run_that_resumes(
     assert all(torch.equal(a[name], b[name]) for name in a)
 
 
+@pytest.mark.slow
 def test_the_command_names_a_limit_on_file_sizes_and_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,8 +186,19 @@ def assert_refused(blob: bytes, max_output: int) -> None:
 
 
 def test_ten_thousand_damages(archived: tuple[bytes, bytes]) -> None:
+    """In an archive of 500 bytes; every fiftieth in one of two blocks, a full one and a short one."""
     data, blob = archived
-    small = compress(data[:2000], info(blob).method, level=4, block_bytes=LEAST)
+    small, blob = (compress(data[:size], info(blob).method, level=4, block_bytes=LEAST) for size in (500, LEAST + 2000))
+    check_ten_thousand_damages(small, blob)
+
+
+@pytest.mark.campaign
+def test_ten_thousand_damages_of_large_archives(archived: tuple[bytes, bytes]) -> None:
+    data, blob = archived
+    check_ten_thousand_damages(compress(data[:2000], info(blob).method, level=4, block_bytes=LEAST), blob)
+
+
+def check_ten_thousand_damages(small: bytes, blob: bytes) -> None:
     rng = random.Random(2)
     begin = time.monotonic()
     for round_ in range(10_000):

@@ -84,8 +84,9 @@ def tokenizers(
 def test_ids_equal_tiktokens(
     corpus: str, data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]
 ) -> None:
+    texts = list(read_texts(data_directory / corpus))
     for name in ("r50k_base", "cl100k_base", "o200k_base"):
-        compare_ids(name, corpus, data_directory, *tokenizers[name])
+        compare_ids(name, corpus, texts, *tokenizers[name])
 
 
 @pytest.mark.campaign
@@ -94,11 +95,10 @@ def test_ids_equal_tiktokens(
 def test_all_ids_equal_tiktokens(
     name: str, corpus: str, data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]
 ) -> None:
-    compare_ids(name, corpus, data_directory, *tokenizers[name])
+    compare_ids(name, corpus, list(read_texts(data_directory / corpus)), *tokenizers[name])
 
 
-def compare_ids(name: str, corpus: str, data_directory: Path, tok: BPE, reference: tiktoken.Encoding) -> None:
-    texts = list(read_texts(data_directory / corpus))
+def compare_ids(name: str, corpus: str, texts: list[str], tok: BPE, reference: tiktoken.Encoding) -> None:
     assert texts
     tokens, offsets = tok.encode_batch_to_numpy(texts, disallowed_special=())
     for begin in range(0, len(texts), 2000):  # in parts, since tiktoken's lists are large

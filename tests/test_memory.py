@@ -71,6 +71,7 @@ CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("name", CASES)
 def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str) -> None:

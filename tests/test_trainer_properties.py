@@ -140,6 +140,7 @@ def test_going_on_from_ranks_equals_the_oracle(
 token_sets = st.lists(st.text(alphabet="abc", min_size=2, max_size=6), min_size=1, max_size=12, unique=True)
 
 
+@pytest.mark.slow
 @given(
     tokens=token_sets,
     texts=st.lists(st.text(alphabet="abc", max_size=30), min_size=1, max_size=8),

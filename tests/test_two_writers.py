@@ -53,6 +53,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=60)
 
 
+@pytest.mark.slow
 def test_a_second_train_on_a_run_is_refused(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     options = ["--corpus", corpus, "--run-dir", run, "--steps", LONG, "--eval-every", LONG, *MODEL]
@@ -75,6 +76,7 @@ def test_a_second_train_on_a_run_is_refused(tmp_path: Path, corpus: Path) -> Non
     assert not (run / ".lock").exists()
 
 
+@pytest.mark.slow
 def test_two_new_runs_at_once_leave_one(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     both = [
@@ -91,6 +93,7 @@ def test_two_new_runs_at_once_leave_one(tmp_path: Path, corpus: Path) -> None:
     assert steps[-1] == 300
 
 
+@pytest.mark.slow
 def test_a_killed_run_can_be_resumed_at_once(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     options = ["--corpus", corpus, "--run-dir", run, "--steps", LONG, "--eval-every", LONG, *MODEL]

@@ -7,7 +7,7 @@
 namespace fastcompress::arithmetic {
 namespace {
 
-constexpr uint32_t kMaxSymbols = uint32_t{1} << 22;
+constexpr uint32_t kMaxAdaptiveSymbols = uint32_t{1} << 22;
 constexpr uint32_t kMaxIncrement = uint32_t{1} << 16;
 constexpr size_t kSymbolsBetweenChecks = 4096;
 
@@ -18,9 +18,9 @@ unsigned precision_for(uint32_t num_symbols) {
 }  // namespace
 
 Status check(const FrequencyParams& params) {
-    if (params.num_symbols < 1 || params.num_symbols > kMaxSymbols) {
+    if (params.num_symbols < 1 || params.num_symbols > kMaxAdaptiveSymbols) {
         return invalid_argument("an alphabet of " + std::to_string(params.num_symbols) +
-                                " symbols; it must have 1 to " + std::to_string(kMaxSymbols));
+                                " symbols; it must have 1 to " + std::to_string(kMaxAdaptiveSymbols));
     }
     if (params.increment < 1 || params.increment > kMaxIncrement) {
         return invalid_argument("the increment is " + std::to_string(params.increment) + "; it must be 1 to " +

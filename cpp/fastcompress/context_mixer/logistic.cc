@@ -3,7 +3,7 @@
 namespace fastcompress::context_mixer {
 namespace {
 
-constexpr LogisticTables make_tables() {
+constexpr LogisticTables make_logistic_tables() {
     LogisticTables tables{};
     // exp(-x / 256) in units of 2^-40, each value from the one before by a factor of 1 - kStep / 2^40, rounded down.
     constexpr uint64_t kUnit = uint64_t{1} << 40;
@@ -29,6 +29,6 @@ constexpr LogisticTables make_tables() {
 
 }  // namespace
 
-constinit const LogisticTables kLogistic = make_tables();
+constinit const LogisticTables kLogistic = make_logistic_tables();
 
 }  // namespace fastcompress::context_mixer

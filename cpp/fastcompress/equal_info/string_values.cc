@@ -10,7 +10,7 @@ namespace fastcompress::equal_info {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{1} << 16;
-constexpr size_t kNumLanes = 8;
+constexpr size_t kNumStringLanes = 8;
 constexpr size_t kMaxThreads = 8;  // each thread has a table of 64 MiB
 
 }  // namespace
@@ -64,20 +64,20 @@ class TrainingCorpus::LongestStrings {
 
 size_t TrainingCorpus::LongestStrings::walk_in_lanes(Bytes text) {
     constexpr size_t kReadAhead = TrieTable::kMaxLength + 2;
-    if (text.size() < kReadAhead + kNumLanes) return 0;
+    if (text.size() < kReadAhead + kNumStringLanes) return 0;
     const size_t end = text.size() - kReadAhead;
-    std::array<size_t, kNumLanes> begins;
-    std::array<size_t, kNumLanes> nexts;
-    std::array<TrieTable::State, kNumLanes> states;
-    for (size_t k = 0; k < kNumLanes; ++k) {
+    std::array<size_t, kNumStringLanes> begins;
+    std::array<size_t, kNumStringLanes> nexts;
+    std::array<TrieTable::State, kNumStringLanes> states;
+    for (size_t k = 0; k < kNumStringLanes; ++k) {
         const TrieTable::Start start = table_.start_pair(text.data() + k);
         begins[k] = k;
         nexts[k] = k + 1 + start.takes_second;
         states[k] = start.state;
     }
-    size_t position = kNumLanes;
+    size_t position = kNumStringLanes;
     while (position < end) {
-        for (size_t k = 0; k < kNumLanes; ++k) {
+        for (size_t k = 0; k < kNumStringLanes; ++k) {
             nodes_[begins[k]] = TrieTable::slot(states[k]);
             size_t takes_second;
             const uint64_t goes_on =
@@ -88,7 +88,7 @@ size_t TrainingCorpus::LongestStrings::walk_in_lanes(Bytes text) {
             position += 1 + goes_on;
         }
     }
-    for (size_t k = 0; k < kNumLanes; ++k) {
+    for (size_t k = 0; k < kNumStringLanes; ++k) {
         for (; const TrieTable::State further = table_.step(states[k], text[nexts[k]]); ++nexts[k]) states[k] = further;
         nodes_[begins[k]] = TrieTable::slot(states[k]);
     }

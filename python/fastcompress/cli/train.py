@@ -75,8 +75,9 @@ def train(
         raise click.UsageError("--max-bytes goes with --corpus")
     if (shards or resume) and codec_spec:
         raise click.UsageError(f"--codec does not go with --{'resume' if resume else 'shards'}, which has its own")
-    if resume and "preset" in model:
-        raise click.UsageError("--preset does not go with --resume: the run has its model")
+    for name in ("preset", "depth"):
+        if resume and name in model:
+            raise click.UsageError(f"--{name} does not go with --resume: the run has its model")
     try:
         if resume:
             codec, model_config, config = _stored_settings(directory, model, training)

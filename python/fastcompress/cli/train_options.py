@@ -10,18 +10,20 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from fastcompress.models.presets import PRESETS
 from fastcompress.training.config import SECTIONS, TrainConfig, setting_names
 
 # The options of the common model's settings; others are set with --set model.NAME=VALUE.
 MODEL_OPTIONS = {
-    "preset": click.option("--preset", type=click.Choice(["workshop", "modern"]),
-                           help="workshop: GPT-2; modern: RoPE, RMSNorm, SwiGLU, QK norm.  [default: modern]"),
+    "preset": click.option("--preset", type=click.Choice(list(PRESETS)),
+                           help="Settings that belong together; see docs/training.md.  [default: modern]"),
+    "depth": click.option("--depth", type=int, help="Layers, from which heads and width follow, 64 a layer."),
     "num_layers": click.option("--layers", "num_layers", type=int, help="Transformer blocks.  [default: 6]"),
     "num_heads": click.option("--heads", "num_heads", type=int, help="Attention heads.  [default: 6]"),
     "width": click.option("--width", type=int, help="Size of the residual stream.  [default: 384]"),
     "context_length": click.option("--context", "context_length", type=int,
                                    help="Tokens the model sees.  [default: 256]"),
-    "dropout": click.option("--dropout", type=float, help="[default: 0.2 for workshop, 0 for modern]"),
+    "dropout": click.option("--dropout", type=float, help="[default: 0.2 for workshop, else 0]"),
 }  # fmt: skip
 _FLAGS = {"num_threads": "--threads"}  # where an option has another name than its setting
 _HELP = {

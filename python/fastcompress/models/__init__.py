@@ -6,8 +6,10 @@ from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
     from fastcompress.models.flops import Flops
-    from fastcompress.models.gpt import GPT, GPTConfig
+    from fastcompress.models.gpt import GPT
+    from fastcompress.models.gpt_config import GPTConfig
     from fastcompress.models.kinds import KINDS, make_model_config, model_config_from_json
+    from fastcompress.models.presets import PRESETS
     from fastcompress.models.protocol import Kernels, LanguageModel, ModelConfig, ModelSize, Stepper
     from fastcompress.models.tokens import NextTokenModel
     from fastcompress.models.trunk import Cache, Context, Trunk
@@ -15,6 +17,7 @@ if _TYPE_CHECKING:
 __all__ = [
     "GPT",
     "KINDS",
+    "PRESETS",
     "Cache",
     "Context",
     "Flops",
@@ -35,10 +38,11 @@ _show(
     {
         "GPT": "gpt",
         "KINDS": "kinds",
+        "PRESETS": "presets",
         "Cache": "trunk",
         "Context": "trunk",
         "Flops": "flops",
-        "GPTConfig": "gpt",
+        "GPTConfig": "gpt_config",
         "Kernels": "protocol",
         "LanguageModel": "protocol",
         "ModelConfig": "protocol",

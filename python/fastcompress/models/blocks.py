@@ -1,35 +1,50 @@
-"""The parts a transformer is built from: norms, rotary positions, causal attention, MLPs, a residual block.
+"""The parts a transformer is built from: norms, MLPs, a residual block; attention is in ``attention.py``.
 
 Why they stand apart from ``gpt.py``: later models (byte-latent, LZ) reuse them with other wiring, so no part
 knows a model's configuration. A block returns what it adds to the residual stream, which the trunk owns
-(``trunk.py``). Shapes use B = sequences in the batch, T = positions, D = width, H = heads, K = D / H. FLOPs are counted
+(``trunk.py``). Shapes use B = sequences in the batch, T = positions, D = width. FLOPs are counted
 from these modules (``flops.py``), so every product with a weight matrix must be an ``nn.Linear``, and a module that
 multiplies activations with activations says what that costs through ``activation_flops_per_token``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fastcompress._deprecated import renamed_names
-from fastcompress.models.protocol import AttentionKind
+from fastcompress.models.attention import RMS_EPSILON, CausalSelfAttention, Rotary, plain_attention
 from fastcompress.models.tokens import NextTokenModel  # noqa: F401  (the old LanguageModel)
 from fastcompress.models.trunk import Branch, Context
 
-NormKind = Literal["layernorm", "rmsnorm"]
-MLPKind = Literal["gelu", "swiglu"]
+__all__ = [
+    "Block",
+    "CausalSelfAttention",
+    "GeluMLP",
+    "MLPKind",
+    "NormKind",
+    "RMSNorm",
+    "ReluSquaredMLP",
+    "Rotary",
+    "SwiGLU",
+    "make_mlp",
+    "make_norm",
+    "mlp_hidden",
+    "plain_attention",
+    "swiglu_hidden",
+]
 
-ROTARY_BASE = 10_000.0  # wavelengths from 2 pi to about 2 pi * base positions
-RMS_EPSILON = 1e-6
+NormKind = Literal["layernorm", "rmsnorm", "rmsnorm_gain"]
+MLPKind = Literal["gelu", "swiglu", "relu2"]
 
 
 class RMSNorm(nn.Module):
-    """Divide each vector by its root mean square; no learned gain, as the next matrix can scale too."""
+    """Divide each vector by its root mean square; no learned gain, as the next matrix can scale too.
+
+    Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467); with a gain: ``nn.RMSNorm``.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, (x.size(-1),), eps=RMS_EPSILON)  # [..., D]
@@ -37,108 +52,13 @@ class RMSNorm(nn.Module):
 
 def make_norm(kind: NormKind, width: int, *, bias: bool) -> nn.Module:
     """The pre-norm of a sublayer; ``bias`` concerns LayerNorm only."""
-    return nn.LayerNorm(width, bias=bias) if kind == "layernorm" else RMSNorm()
-
-
-class Rotary(nn.Module):
-    """Rotary position embedding: rotate each pair of head dimensions by an angle that grows with the position.
-
-    Su et al., "RoFormer" (arXiv 2104.09864). Pairs are (i, i + K/2). Scores then depend on distance only.
-    """
-
-    cos: Tensor
-    sin: Tensor
-
-    def __init__(self, head_dim: int, context_length: int) -> None:
-        super().__init__()
-        frequency = ROTARY_BASE ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)  # [K/2]
-        angle = torch.outer(torch.arange(context_length, dtype=torch.float32), frequency)  # [T, K/2]
-        self.register_buffer("cos", angle.cos(), persistent=False)  # [T, K/2]
-        self.register_buffer("sin", angle.sin(), persistent=False)  # [T, K/2]
-
-    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Rotate ``x float[B, H, T, K]`` for ``positions int64[B, T]``; None: 0 .. T - 1."""
-        if positions is None:
-            cos, sin = self.cos[: x.size(-2)], self.sin[: x.size(-2)]  # [T, K/2]
-        else:
-            cos, sin = self.cos[positions][:, None], self.sin[positions][:, None]  # [B, 1, T, K/2]
-        first, second = x.chunk(2, dim=-1)  # 2 x [B, H, T, K/2]
-        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)  # [B, H, T, K]
-
-
-def plain_attention(
-    query: Tensor, key: Tensor, value: Tensor, *, dropout: float, visible: Tensor | None = None
-) -> Tensor:
-    """Attention written out: the oracle of the fused kernel, and what the FLOP counter can see.
-
-    Args:
-        query: ``float[B, H, T, K]``.
-        key, value: ``float[B, H, U, K]``.
-        dropout: Of the weights.
-        visible: ``bool[..., T, U]``, what each query sees; None: causal, T = U.
-    """
-    num_positions = query.size(-2)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # [B, H, T, U]
-    if visible is None:
-        visible = torch.ones(num_positions, num_positions, dtype=torch.bool, device=query.device).tril()  # [T, T]
-    weights = scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)  # [B, H, T, U]
-    return F.dropout(weights, dropout) @ value  # [B, H, T, K]
-
-
-class CausalSelfAttention(nn.Module):
-    """Multi-head self-attention in which position t sees positions 0 .. t only."""
-
-    def __init__(
-        self,
-        width: int,
-        num_heads: int,
-        context_length: int,
-        *,
-        rotary: bool,
-        qk_norm: bool,
-        bias: bool,
-        dropout: float,
-        kind: AttentionKind,
-    ) -> None:
-        super().__init__()
-        self.num_heads, self.context_length = num_heads, context_length
-        self.qk_norm, self.dropout, self.kind = qk_norm, dropout, kind
-        self.qkv = nn.Linear(width, 3 * width, bias=bias)
-        self.output = nn.Linear(width, width, bias=bias)
-        self.rotary = Rotary(width // num_heads, context_length) if rotary else None
-
-    def forward(self, x: Tensor, context: Context) -> Tensor:
-        batch, num_positions, width = x.shape
-        qkv = self.qkv(x).view(batch, num_positions, 3, self.num_heads, -1)  # [B, T, 3, H, K]
-        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # 3 x [B, H, T, K]
-        if self.rotary is not None:  # float32 angles promote half-precision values; the norm below keeps that
-            query, key = (self.rotary(z, context.positions) for z in (query, key))  # [B, H, T, K] each
-        if self.qk_norm:  # bounds every score by sqrt(K), so no run blows up through attention
-            query, key = (F.rms_norm(z, (z.size(-1),), eps=RMS_EPSILON) for z in (query, key))  # [B, H, T, K]
-        query, key = query.to(value.dtype), key.to(value.dtype)
-        if context.cache is not None:
-            assert context.positions is not None
-            key, value = context.cache.extend(self, key, value, context.positions)  # [B, H, C, K] each
-        mixed = self.attend(query, key, value, context.visible())  # [B, H, T, K]
-        joined: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, num_positions, width))  # [B, T, D]
-        return joined
-
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
-        """Mix values by attention. ``visible``: ``bool[B, 1, T, U]``, what each query sees; None: causal."""
-        dropout = self.dropout if self.training else 0.0
-        if self.kind == "plain":
-            return plain_attention(query, key, value, dropout=dropout, visible=visible)  # [B, H, T, K]
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=visible, dropout_p=dropout, is_causal=visible is None
-        )  # [B, H, T, K]
-
-    def activation_flops_per_token(self) -> int:
-        """Scores and weighted sum, 2 per multiply-add, at the full window (no causal discount)."""
-        return 4 * self.qkv.in_features * self.context_length
+    if kind == "layernorm":
+        return nn.LayerNorm(width, bias=bias)
+    return RMSNorm() if kind == "rmsnorm" else nn.RMSNorm(width, eps=RMS_EPSILON)
 
 
 class GeluMLP(nn.Module):
-    """GPT-2's MLP: four times the width, GELU between."""
+    """GPT-2's MLP: four times the width, GELU between (Hendrycks and Gimpel, arXiv 1606.08415)."""
 
     def __init__(self, width: int, *, bias: bool) -> None:
         super().__init__()
@@ -147,6 +67,20 @@ class GeluMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = F.gelu(self.expand(x))  # [B, T, 4 D]
+        contracted: Tensor = self.output(hidden)  # [B, T, D]
+        return contracted
+
+
+class ReluSquaredMLP(nn.Module):
+    """Four times the width, ``max(0, x)^2`` between (So et al., "Primer", arXiv 2109.08668)."""
+
+    def __init__(self, width: int, *, bias: bool) -> None:
+        super().__init__()
+        self.expand = nn.Linear(width, 4 * width, bias=bias)
+        self.output = nn.Linear(4 * width, width, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = F.relu(self.expand(x)).square()  # [B, T, 4 D]
         contracted: Tensor = self.output(hidden)  # [B, T, D]
         return contracted
 
@@ -174,21 +108,60 @@ class SwiGLU(nn.Module):
         return contracted
 
 
+MLPS: dict[MLPKind, type[GeluMLP | SwiGLU | ReluSquaredMLP]] = {
+    "gelu": GeluMLP,
+    "swiglu": SwiGLU,
+    "relu2": ReluSquaredMLP,
+}
+
+
+def make_mlp(kind: MLPKind, width: int, *, bias: bool) -> nn.Module:
+    """The MLP of a block."""
+    return MLPS[kind](width, bias=bias)
+
+
+def mlp_hidden(kind: MLPKind, width: int) -> int:
+    """The number of values between the two matrices of an MLP."""
+    return swiglu_hidden(width) if kind == "swiglu" else 4 * width
+
+
 class Block(nn.Module):
-    """Pre-norm attention and MLP, each with dropout; they return what they add to the residual stream."""
+    """Pre-norm attention and MLP, each with dropout; they return what they add to the residual stream.
+
+    Args:
+        attention: ``(x, context) -> [B, T, D]``.
+        mlp: ``x -> [B, T, D]``.
+        norms: Of the one and of the other.
+        dropout: Of what each adds.
+        memory: ``(x, context) -> [B, T, D]``, added before attention; None: there is none.
+    """
 
     def __init__(
-        self, attention: nn.Module, mlp: nn.Module, norms: tuple[nn.Module, nn.Module], *, dropout: float
+        self,
+        attention: nn.Module,
+        mlp: nn.Module,
+        norms: tuple[nn.Module, nn.Module],
+        *,
+        dropout: float,
+        memory: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.attention_norm, self.mlp_norm = norms
         self.attention, self.mlp = attention, mlp
         self.dropout = nn.Dropout(dropout)
+        self.memory = memory
 
     @property
-    def branches(self) -> tuple[Branch, Branch]:
+    def branches(self) -> tuple[Branch, ...]:
         """What the trunk adds, in order."""
-        return self.mix_positions, self.transform
+        recall = () if self.memory is None else (self.recall,)
+        return *recall, self.mix_positions, self.transform
+
+    def recall(self, x: Tensor, context: Context) -> Tensor:
+        """The memory's part of ``x [B, T, D]``: what it adds, [B, T, D]."""
+        assert self.memory is not None
+        added: Tensor = self.dropout(self.memory(x, context))  # [B, T, D]
+        return added
 
     def mix_positions(self, x: Tensor, context: Context) -> Tensor:
         """Attention over ``x [B, T, D]``: what it adds, [B, T, D]."""

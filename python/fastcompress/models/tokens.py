@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fastcompress.codec import Codec
 from fastcompress.data.rows import Rows, TokenRows, num_symbols
-from fastcompress.errors import ConfigError, MismatchError
+from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
 from fastcompress.models.cross_entropy import next_token_loss
 from fastcompress.models.flops import Flops, count_flops
@@ -29,6 +29,17 @@ def token_rows(codec: Codec, vocab_size: int, context_length: int) -> TokenRows:
             f"vocab_size is {vocab_size}, but codec {codec.name} and the end of document need {num_symbols(codec)}"
         )
     return TokenRows(codec, context_length)
+
+
+def token_bytes(codec: Codec) -> list[bytes]:
+    """Return the bytes of each id, and none for the end of a document.
+
+    Raises ConfigError if an id has no bytes of its own, as a copy of earlier bytes has not.
+    """
+    try:
+        return [codec.decode([number]) for number in range(codec.vocab_size)] + [b""]
+    except DataError as error:
+        raise ConfigError(f"codec is {codec.name}; it must give each id bytes of its own ({error})") from None
 
 
 class NextTokenModel(LanguageModel):

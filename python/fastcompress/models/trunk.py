@@ -7,8 +7,8 @@ all earlier ones) with the same blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -26,6 +26,7 @@ class Cache:
     def __init__(self, lanes: int, length: int) -> None:
         self.lanes, self.length = lanes, length
         self._kept: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self._histories: dict[nn.Module, Tensor] = {}
 
     def extend(self, module: nn.Module, key: Tensor, value: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Write keys and values at their positions and return the whole buffers.
@@ -47,6 +48,24 @@ class Cache:
         values[lanes, :, positions] = value.transpose(1, 2)  # [lanes, T, H, K]
         return keys, values
 
+    def remember(self, module: nn.Module, x: Tensor, positions: Tensor) -> Tensor:
+        """Write values of any shape at their positions and return the whole buffer.
+
+        Args:
+            module: Whose they are; each module has a buffer of its own.
+            x: ``[lanes, T, ...]``.
+            positions: ``int64[lanes, T]``, in [0, length).
+
+        Returns:
+            ``[lanes, length, ...]``; what lies after a lane's last position means nothing.
+        """
+        if module not in self._histories:
+            self._histories[module] = x.new_zeros(self.lanes, self.length, *x.shape[2:])
+        history = self._histories[module]  # [lanes, length, ...]
+        lanes = torch.arange(self.lanes, device=positions.device)[:, None]  # [lanes, 1]
+        history[lanes, positions] = x
+        return history
+
 
 @dataclass(frozen=True)
 class Context:
@@ -58,23 +77,76 @@ class Context:
         documents: ``int64[B, T]``, the number of the document that a position belongs to: a position sees those of its
             own document only. None: all of a row are of one.
         cache: Earlier positions, when decoding; None: the rows are whole.
+        shared: What modules leave for later ones in the same pass, by name.
     """
 
     ids: Tensor
     positions: Tensor | None = None
     documents: Tensor | None = None
     cache: Cache | None = None
+    shared: dict[str, Tensor] = field(default_factory=dict, compare=False)
 
-    def visible(self) -> Tensor | None:
-        """Which positions each position sees, ``bool[B, 1, T, positions]``; None: all up to and including itself."""
+    def visible(self, window: int | None = None) -> Tensor | None:
+        """Which positions each position sees, ``bool[B or 1, 1, T, positions]``.
+
+        Args:
+            window: At most this many, the position itself included; None: all up to and including itself.
+
+        Returns:
+            None if each position sees all up to and including itself.
+        """
+        if self.cache is None and self.documents is None and window is None:
+            return None
+        name = f"visible {window}"
+        if name not in self.shared:
+            self.shared[name] = self._visible(window)
+        return self.shared[name]
+
+    def _visible(self, window: int | None) -> Tensor:
         if self.cache is not None:
             assert self.positions is not None, "decoding needs positions"
             kept = torch.arange(self.cache.length, device=self.ids.device)  # [length]
-            return (kept <= self.positions[:, :, None])[:, None]  # [B, 1, T, length]
-        if self.documents is None:
-            return None
-        same = self.documents[:, :, None] == self.documents[:, None, :]  # [B, T, T]
-        return same.tril()[:, None]  # [B, 1, T, T]
+            distance = self.positions[:, :, None] - kept  # [B, T, length]
+        else:
+            order = torch.arange(self.ids.size(1), device=self.ids.device)  # [T]
+            distance = (order[:, None] - order)[None]  # [1, T, T]
+        seen = distance >= 0
+        if window is not None:
+            seen = seen & (distance < window)
+        if self.documents is not None:
+            seen = seen & (self.documents[:, :, None] == self.documents[:, None, :])  # [B, T, T]
+        return seen[:, None]  # [B or 1, 1, T, positions]
+
+    def earlier(self, module: nn.Module, x: Tensor, distances: Sequence[int], fill: float) -> list[Tensor]:
+        """Values of the same document some positions before each, for every distance.
+
+        Args:
+            module: Whose values they are: under this the cache keeps those of earlier passes.
+            x: ``[B, T, ...]``, the values of this pass.
+            distances: Positions to go back, 1 or more.
+            fill: The value where the document has no such position.
+
+        Returns:
+            Tensors like ``x``, one for each distance.
+        """
+        if self.cache is not None:
+            assert self.positions is not None, "decoding needs positions"
+            history = self.cache.remember(module, x, self.positions)  # [B, length, ...]
+            rows = torch.arange(len(x), device=x.device)[:, None]  # [B, 1]
+            wanted = [self.positions - distance for distance in distances]  # int64[B, T] each
+            found = [(history[rows, where.clamp(min=0)], where >= 0) for where in wanted]
+        else:
+            rolled = [(x.roll(distance, 1), distance) for distance in distances]
+            found = [(values, self._reaches(distance)) for values, distance in rolled]
+        shape = (..., *(None,) * (x.dim() - 2))
+        return [values.masked_fill(~exists[shape], fill) for values, exists in found]
+
+    def _reaches(self, distance: int) -> Tensor:
+        """Whether a position's document had begun ``distance`` positions before it, ``bool[B or 1, T]``."""
+        exists = (torch.arange(self.ids.size(1), device=self.ids.device) >= distance)[None]  # [1, T]
+        if self.documents is not None:
+            exists = exists & (self.documents == self.documents.roll(distance, 1))  # [B, T]
+        return exists
 
 
 Branch = Callable[[Tensor, Context], Tensor]  # (stream [B, T, D], context) -> what to add to it [B, T, D]

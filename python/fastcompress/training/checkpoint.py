@@ -273,6 +273,7 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
     except (KeyError, TypeError, ConfigError) as error:
         raise FormatError(f"{path}: its settings are damaged ({error}); restore it, or train again") from error
     model = _model_of(model_config, checkpoint, path).to(choose_device(device)).eval()
+    model.read_codec(codec)
     return Run(model, codec, config, step, flops, seconds, score)
 
 

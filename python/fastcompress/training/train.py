@@ -118,6 +118,7 @@ def train(
         feed = stack.enter_context(BatchFeed(loader, device))
         torch.manual_seed(config.seed)
         model = model_config.build(kernels_of(config.machine))
+        model.read_codec(codec)
         run = TrainingRun(model, codec, validation, config, directory, feed, on_metrics)
         _restore_or_check(run, data, resume)
         if not run.is_done():

@@ -1,0 +1,211 @@
+"""Causal self-attention and what can be changed about it: positions, heads, windows, values, gates.
+
+Shapes use B = sequences in the batch, T = positions, D = width, H = query heads, G = heads of keys and values (G = H
+unless queries are grouped), K = D / H, U = positions that keys and values stand at.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fastcompress.models.protocol import AttentionKind
+from fastcompress.models.trunk import Context
+
+ExclusiveKind = Literal["off", "plain", "gated"]
+
+ROTARY_BASE = 10_000.0  # wavelengths from 2 pi to about 2 pi * base positions
+RMS_EPSILON = 1e-6
+
+
+class Rotary(nn.Module):
+    """Rotary position embedding: rotate each pair of head dimensions by an angle that grows with the position.
+
+    Su et al., "RoFormer" (arXiv 2104.09864). Pairs are (i, i + K/2). Scores then depend on distance only.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, head_dim: int, context_length: int, base: float = ROTARY_BASE) -> None:
+        super().__init__()
+        frequency = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)  # [K/2]
+        angle = torch.outer(torch.arange(context_length, dtype=torch.float32), frequency)  # [T, K/2]
+        self.register_buffer("cos", angle.cos(), persistent=False)  # [T, K/2]
+        self.register_buffer("sin", angle.sin(), persistent=False)  # [T, K/2]
+
+    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Rotate ``x float[B, H, T, K]`` for ``positions int64[B, T]``; None: 0 .. T - 1."""
+        if positions is None:
+            cos, sin = self.cos[: x.size(-2)], self.sin[: x.size(-2)]  # [T, K/2]
+        else:
+            cos, sin = self.cos[positions][:, None], self.sin[positions][:, None]  # [B, 1, T, K/2]
+        first, second = x.chunk(2, dim=-1)  # 2 x [B, H, T, K/2]
+        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)  # [B, H, T, K]
+
+
+def plain_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, dropout: float, visible: Tensor | None = None
+) -> Tensor:
+    """Attention written out: the oracle of the fused kernel, and what the FLOP counter can see.
+
+    Args:
+        query: ``float[B, H, T, K]``.
+        key, value: ``float[B, G, U, K]``; query head h reads their head h // (H / G).
+        dropout: Of the weights.
+        visible: ``bool[..., T, U]``, what each query sees; None: causal, T = U.
+    """
+    num_positions = query.size(-2)
+    if key.size(1) != query.size(1):
+        key, value = (z.repeat_interleave(query.size(1) // z.size(1), dim=1) for z in (key, value))  # [B, H, U, K]
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # [B, H, T, U]
+    if visible is None:
+        visible = torch.ones(num_positions, num_positions, dtype=torch.bool, device=query.device).tril()  # [T, T]
+    weights = scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)  # [B, H, T, U]
+    return F.dropout(weights, dropout) @ value  # [B, H, T, K]
+
+
+class ValueResidual(nn.Module):
+    """Mix the first layer's values into a later layer's: ``v = a v_1 + b v_l``, a and b learned from 1/2.
+
+    Zhou et al., "Value Residual Learning" (arXiv 2410.17897), its learnable variant.
+    """
+
+    def __init__(self, *, is_first: bool) -> None:
+        super().__init__()
+        self.shares = None if is_first else nn.Parameter(torch.full((2,), 0.5))  # [2]
+
+    def forward(self, value: Tensor, context: Context) -> Tensor:
+        """Mix ``value [B, G, T, K]``; the first layer leaves its own for the others."""
+        if self.shares is None:
+            context.shared["first values"] = value
+            return value
+        return self.shares[0] * context.shared["first values"] + self.shares[1] * value  # [B, G, T, K]
+
+
+class ExclusiveAttention(nn.Module):
+    """Remove from each head's output what points along the position's own value: ``y - g (y . v) v / |v|^2``.
+
+    Zhai, "Exclusive Self Attention" (arXiv 2603.09078), where g = 1. Gated: g = tanh(a) with one learned a a head,
+    which starts at 0, so that the model starts as the one without. v is what attention averages, value residuals
+    included.
+    """
+
+    def __init__(self, num_heads: int, *, gated: bool) -> None:
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(num_heads)) if gated else None  # [H]
+
+    def forward(self, mixed: Tensor, value: Tensor) -> Tensor:
+        """Project ``mixed [B, H, T, K]``; ``value [B, G, T, K]`` are the same positions' own values."""
+        grouped = mixed.unflatten(1, (value.size(1), -1))  # [B, G, H/G, T, K]
+        own = F.normalize(value.float(), dim=-1).to(value.dtype)[:, :, None]  # [B, G, 1, T, K]
+        along = (grouped * own).sum(-1, keepdim=True) * own  # [B, G, H/G, T, K]
+        along = along.flatten(1, 2)  # [B, H, T, K]
+        if self.gate is not None:
+            along = self.gate.tanh()[:, None, None] * along  # [B, H, T, K]
+        return mixed - along  # [B, H, T, K]
+
+
+class CausalSelfAttention(nn.Module):
+    """Multi-head self-attention in which position t sees positions 0 .. t only, or the last ``window`` of them.
+
+    Args:
+        width: D, a multiple of ``num_heads``.
+        num_heads: H, heads of queries.
+        context_length: Most positions.
+        rotary: Rotate queries and keys by their positions.
+        qk_norm: Divide queries and keys by their root mean square.
+        bias: Biases in the projections.
+        dropout: Of the weights.
+        kind: The kernel.
+        rotary_base: See `Rotary`.
+        kv_heads: G, heads of keys and values, each read by H / G heads of queries (Ainslie et al., "GQA",
+            arXiv 2305.13245); None: H.
+        window: Positions that each position sees, itself included; None: all.
+        value_residual: Mixes values with the first layer's; None: nothing does.
+        gate: Multiply each head's output by ``sigmoid(x W)``, one number a head and position (Qiu et al., "Gated
+            Attention", arXiv 2505.06708).
+        exclusive: Remove each position's own value from what it gets (`ExclusiveAttention`).
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        context_length: int,
+        *,
+        rotary: bool,
+        qk_norm: bool,
+        bias: bool,
+        dropout: float,
+        kind: AttentionKind,
+        rotary_base: float = ROTARY_BASE,
+        kv_heads: int | None = None,
+        window: int | None = None,
+        value_residual: ValueResidual | None = None,
+        gate: bool = False,
+        exclusive: ExclusiveKind = "off",
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.kv_heads, self.context_length = num_heads, kv_heads or num_heads, context_length
+        self.qk_norm, self.dropout, self.kind, self.window = qk_norm, dropout, kind, window
+        head_dim = width // num_heads
+        self.sizes = (width, self.kv_heads * head_dim, self.kv_heads * head_dim)  # of queries, keys and values
+        self.qkv = nn.Linear(width, sum(self.sizes), bias=bias)
+        self.output = nn.Linear(width, width, bias=bias)
+        self.rotary = Rotary(head_dim, context_length, rotary_base) if rotary else None
+        self.value_residual = value_residual
+        self.gate = nn.Linear(width, num_heads, bias=False) if gate else None
+        self.exclusive = None if exclusive == "off" else ExclusiveAttention(num_heads, gated=exclusive == "gated")
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        query, key, value = self.project(x, context)  # [B, H, T, K], 2 x [B, G, T, K]
+        own = value  # [B, G, T, K]
+        if context.cache is not None:
+            assert context.positions is not None
+            key, value = context.cache.extend(self, key, value, context.positions)  # [B, G, C, K] each
+        mixed = self.attend(query, key, value, context.visible(self.window))  # [B, H, T, K]
+        if self.exclusive is not None:
+            mixed = self.exclusive(mixed, own)  # [B, H, T, K]
+        if self.gate is not None:
+            mixed = mixed * self.gate(x).sigmoid().transpose(1, 2)[..., None]  # [B, H, T, K]
+        joined: Tensor = self.output(mixed.transpose(1, 2).flatten(2))  # [B, T, D]
+        return joined
+
+    def project(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [B, H, T, K], keys and values [B, G, T, K] of ``x [B, T, D]``, ready for attention."""
+        split = self.qkv(x).split(self.sizes, dim=-1)  # [B, T, H K], 2 x [B, T, G K]
+        query, key, value = (
+            part.unflatten(-1, (heads, -1)).transpose(1, 2)
+            for part, heads in zip(split, (self.num_heads, self.kv_heads, self.kv_heads), strict=True)
+        )  # [B, H, T, K], 2 x [B, G, T, K]
+        if self.value_residual is not None:
+            value = self.value_residual(value, context)  # [B, G, T, K]
+        if self.rotary is not None:  # float32 angles promote half-precision values; the norm below keeps that
+            query, key = (self.rotary(z, context.positions) for z in (query, key))
+        if self.qk_norm:  # bounds every score by sqrt(K), so no run blows up through attention
+            query, key = (F.rms_norm(z, (z.size(-1),), eps=RMS_EPSILON) for z in (query, key))
+        return query.to(value.dtype), key.to(value.dtype), value
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
+        """Mix values by attention. ``visible``: ``bool[B, 1, T, U]``, what each query sees; None: causal."""
+        dropout = self.dropout if self.training else 0.0
+        if self.kind == "plain":
+            return plain_attention(query, key, value, dropout=dropout, visible=visible)  # [B, H, T, K]
+        return F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=visible,
+            dropout_p=dropout,
+            is_causal=visible is None,
+            enable_gqa=self.kv_heads != self.num_heads,
+        )  # [B, H, T, K]
+
+    def activation_flops_per_token(self) -> int:
+        """Scores and weighted sum, 2 per multiply-add, at the full window (no causal discount)."""
+        return 4 * self.sizes[0] * min(self.window or self.context_length, self.context_length)

@@ -1,0 +1,220 @@
+"""The settings of a GPT: what can be chosen, what goes together, and how large it gets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from fastcompress.codec import Codec
+from fastcompress.data.rows import Rows, num_symbols
+from fastcompress.errors import ConfigError
+from fastcompress.models.attention import ROTARY_BASE, ExclusiveKind
+from fastcompress.models.blocks import MLPKind, NormKind
+from fastcompress.models.presets import DEFAULT_PRESET, PRESETS, shape_of_depth
+from fastcompress.models.protocol import DEFAULT_KERNELS, Kernels, ModelSize
+from fastcompress.models.settings import (
+    check_choices,
+    check_counts,
+    check_positive,
+    is_number,
+    settings_from_json,
+)
+from fastcompress.models.tokens import token_rows
+
+if TYPE_CHECKING:
+    from fastcompress.models.gpt import GPT
+
+PositionKind = Literal["learned", "rope"]
+InitKind = Literal["gpt2", "zero_output"]
+ResidualKind = Literal["off", "full", "block"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig:
+    """Everything that decides a GPT's shape. Raises ``ConfigError`` on a value that cannot work.
+
+    Attributes:
+        vocab_size: Token ids, the end-of-document id included (``codec.vocab_size + 1``).
+        context_length: Most positions in one forward pass.
+        num_layers, num_heads, width: Blocks, attention heads per block, size of the residual stream.
+        positions: ``"learned"`` table added to the embedding, or ``"rope"``.
+        norm, mlp: Kinds of norm and MLP (``models/blocks.py``).
+        qk_norm: Normalize queries and keys in each head.
+        bias: Biases in linear layers and LayerNorm (the head never has one).
+        tied_head: The output projection is the embedding table.
+        dropout: On embedding, attention weights and both residual branches.
+        init: ``"gpt2"``: N(0, 0.02), output projections divided by sqrt(2 layers);
+            ``"zero_output"``: N(0, 0.02) with output projections zero, so every block starts as the identity.
+        rotary_base: Of RoPE's wavelengths.
+        kv_heads: Heads of keys and values, which divide ``num_heads``; None: as many.
+        window: Positions that a layer of short windows sees; None: no layer has one.
+        window_pattern: A letter per layer, repeated: S for short windows, L for the whole context.
+        softcap: Bound c of the logits, ``c tanh(logits / c)``; None: no bound.
+        value_residual: Mix the first layer's values into later ones.
+        attention_gate: Gate each head's output.
+        exclusive_attention: Remove a position's own value from what attention gives it: "plain", or "gated".
+        attention_residuals: Branches read mixtures of what earlier ones added: "full", or "block" for groups' sums.
+        residual_groups: Groups for "block".
+        spelled_bytes: Bytes of a token, from its first, whose vectors are added to its own; 0: none.
+        engram_layers: Layers, from 0, with a memory of n-grams.
+        engram_orders: Lengths n of its n-grams.
+        engram_heads: Hashes for each order.
+        engram_rows: Least rows of each of its tables.
+        engram_width: Numbers that a look-up gives, a multiple of orders times heads; None: the width.
+    """
+
+    vocab_size: int
+    context_length: int = 256
+    num_layers: int = 6
+    num_heads: int = 6
+    width: int = 384
+    positions: PositionKind = "rope"
+    norm: NormKind = "rmsnorm"
+    mlp: MLPKind = "swiglu"
+    qk_norm: bool = True
+    bias: bool = False
+    tied_head: bool = False
+    dropout: float = 0.0
+    init: InitKind = "zero_output"
+    rotary_base: float = ROTARY_BASE
+    kv_heads: int | None = None
+    window: int | None = None
+    window_pattern: str = "S"
+    softcap: float | None = None
+    value_residual: bool = False
+    attention_gate: bool = False
+    exclusive_attention: ExclusiveKind = "off"
+    attention_residuals: ResidualKind = "off"
+    residual_groups: int = 8
+    spelled_bytes: int = 0
+    engram_layers: tuple[int, ...] = ()
+    engram_orders: tuple[int, ...] = (2, 3)
+    engram_heads: int = 8
+    engram_rows: int = 16_384
+    engram_width: int | None = None
+
+    kind: ClassVar[str] = "gpt"
+
+    def __post_init__(self) -> None:
+        check_counts(self, "vocab_size", "context_length", "num_layers", "num_heads", "width", "residual_groups")
+        check_counts(self, "kv_heads", "window", may_lack=("kv_heads", "window"))
+        check_positive(self, "rotary_base", "softcap", may_lack=("softcap",))
+        check_choices(self, positions=PositionKind, norm=NormKind, mlp=MLPKind, init=InitKind)
+        check_choices(self, exclusive_attention=ExclusiveKind, attention_residuals=ResidualKind)
+        if self.width % self.num_heads:
+            raise ConfigError(f"width {self.width} must be a multiple of num_heads {self.num_heads}")
+        if self.num_heads % self.num_kv_heads:
+            raise ConfigError(f"num_heads {self.num_heads} must be a multiple of kv_heads {self.kv_heads}")
+        if self.positions == "rope" and self.width // self.num_heads % 2:
+            raise ConfigError(f"rope needs an even head size, not width / num_heads = {self.width // self.num_heads}")
+        if not is_number(self.dropout) or not 0.0 <= self.dropout < 1.0:
+            raise ConfigError(f"dropout must be in [0, 1), not {self.dropout!r}")
+        if not isinstance(self.window_pattern, str) or not self.window_pattern or set(self.window_pattern) - set("SL"):
+            raise ConfigError(f"window_pattern is {self.window_pattern!r}; it must be letters S and L, one or more")
+        if self.spelled_bytes != 0:
+            check_counts(self, "spelled_bytes")
+        self._check_engram()
+
+    def _check_engram(self) -> None:
+        check_counts(self, "engram_heads", "engram_rows", "engram_width", may_lack=("engram_width",))
+        for name, least in (("engram_layers", 0), ("engram_orders", 2)):
+            numbers = getattr(self, name)
+            if not isinstance(numbers, (tuple, list)) or len(set(map(repr, numbers))) < len(numbers):
+                raise ConfigError(f"{name} is {numbers!r}; it must be a list of different whole numbers")
+            if any(not isinstance(n, int) or isinstance(n, bool) or n < least for n in numbers):
+                raise ConfigError(f"{name} is {numbers!r}; its numbers must be whole and at least {least}")
+            object.__setattr__(self, name, tuple(numbers))
+        if not self.engram_layers:
+            return
+        if max(self.engram_layers) >= self.num_layers:
+            raise ConfigError(f"engram_layers is {list(self.engram_layers)}; layers are 0 .. {self.num_layers - 1}")
+        tables = len(self.engram_orders) * self.engram_heads
+        if not tables or self.memory_width % tables:
+            raise ConfigError(f"engram_width is {self.memory_width}; it must be a multiple of orders x heads, {tables}")
+
+    @property
+    def num_kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.kv_heads or self.num_heads
+
+    @property
+    def memory_width(self) -> int:
+        """Numbers that a look-up of n-grams gives."""
+        return self.engram_width or self.width
+
+    def window_of(self, layer: int) -> int | None:
+        """Positions that a layer sees; None: the whole context."""
+        return self.window if self.window_pattern[layer % len(self.window_pattern)] == "S" else None
+
+    @classmethod
+    def from_preset(cls, preset: str, *, vocab_size: int, **overrides: Any) -> GPTConfig:
+        """Make the configuration of a preset (``models/presets.py``) with fields laid over it.
+
+        Raises:
+            ConfigError: There is no such preset or field.
+        """
+        if preset not in PRESETS:
+            raise ConfigError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+        return cls.from_json({"vocab_size": vocab_size, **PRESETS[preset], **overrides})
+
+    @classmethod
+    def workshop(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
+        """GPT-2 at workshop size: 6 layers x 384, context 256, dropout 0.2."""
+        return cls.from_preset("workshop", vocab_size=vocab_size, **overrides)
+
+    @classmethod
+    def modern(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
+        """RoPE, gainless RMSNorm, SwiGLU, QK norm, untied head, zero-initialised output projections."""
+        return cls.from_preset("modern", vocab_size=vocab_size, **overrides)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], codec: Codec) -> GPTConfig:
+        """Make the configuration for a codec.
+
+        Args:
+            settings: Fields, and two more: ``preset``, "modern" if none is named, over which all others are laid; and
+                ``depth``, the number of layers, from which width and heads follow.
+            codec: The codec of the tokens.
+
+        Raises:
+            ConfigError: There is no such preset or field, or a value cannot work.
+        """
+        fields = {"vocab_size": num_symbols(codec), **settings}
+        preset, depth = fields.pop("preset", DEFAULT_PRESET), fields.pop("depth", None)
+        if depth is not None:
+            if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
+                raise ConfigError(f"depth is {depth!r}; it must be a whole number of at least 1")
+            fields = {**shape_of_depth(depth), **fields}
+        return cls.from_preset(preset, **fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values, with ``kind``; ``from_json`` restores the configuration from them."""
+        fields = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+        return {"kind": self.kind, **fields}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> GPTConfig:
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or without ``vocab_size``."""
+        if "vocab_size" not in fields:
+            raise ConfigError("the model configuration lacks vocab_size")
+        if "attention" in fields:
+            raise ConfigError("attention is a setting of the machine, not of the model; set machine.attention")
+        return settings_from_json(cls, {name: value for name, value in fields.items() if name != "kind"}, "model")
+
+    def rows(self, codec: Codec) -> Rows:
+        """Return rows of ids. Raises ConfigError if the vocabulary is not the codec's."""
+        return token_rows(codec, self.vocab_size, self.context_length)
+
+    def build(self, kernels: Kernels = DEFAULT_KERNELS) -> GPT:
+        """Make the model; its weights are drawn from torch's global generator."""
+        from fastcompress.models.gpt import GPT  # which knows this class
+
+        return GPT(self, kernels)
+
+    def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
+        """Estimate the numbers that it keeps in memory, without making it."""
+        from fastcompress.models.gpt_size import size_of  # which knows this class
+
+        return size_of(self, device_type, kernels)

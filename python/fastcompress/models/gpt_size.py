@@ -1,0 +1,99 @@
+"""The numbers that a GPT keeps in memory, from its configuration alone: parameters exactly, activations estimated."""
+
+from __future__ import annotations
+
+from fastcompress.models.attention_residuals import num_sources
+from fastcompress.models.blocks import mlp_hidden
+from fastcompress.models.cross_entropy import piece_of
+from fastcompress.models.engram import CONVOLUTION_TAPS, table_sizes
+from fastcompress.models.gpt_config import GPTConfig
+from fastcompress.models.protocol import Kernels, ModelSize
+
+
+def size_of(config: GPTConfig, device_type: str, kernels: Kernels) -> ModelSize:
+    """Estimate what ``config.build(kernels)`` keeps on a kind of device."""
+    tables = config.vocab_size * config.width * (1 if config.tied_head else 2)
+    # The fused kernel keeps no scores, but on the CPU there is none with dropout.
+    has_scores = kernels.attention == "plain" or (config.dropout > 0 and device_type == "cpu")
+    scores = 3 * config.num_heads * config.context_length if has_scores else 0
+    kept = config.num_layers * (_block_activations(config) + scores) + _option_activations(config)
+    return ModelSize(
+        parameters=tables + config.num_layers * _block_parameters(config) + _other_parameters(config),
+        table_parameters=tables,
+        activations_per_row=config.context_length * kept,
+        logits_per_row=config.context_length * config.vocab_size,
+        logits_at_once=max(kernels.logits_at_once or piece_of(device_type), config.vocab_size),
+    )
+
+
+def _mlp_inputs(config: GPTConfig) -> int:
+    """Values that the MLP's first matrix computes: SwiGLU has gates, too."""
+    hidden = mlp_hidden(config.mlp, config.width)
+    return 2 * hidden if config.mlp == "swiglu" else hidden
+
+
+def _norm_parameters(config: GPTConfig) -> int:
+    return {"layernorm": (1 + config.bias) * config.width, "rmsnorm_gain": config.width}.get(config.norm, 0)
+
+
+def _block_parameters(config: GPTConfig) -> int:
+    """Those that every block has."""
+    width, hidden, expanded = config.width, mlp_hidden(config.mlp, config.width), _mlp_inputs(config)
+    qkv = width + 2 * config.num_kv_heads * (width // config.num_heads)
+    block = width * (qkv + width + expanded + hidden) + 2 * _norm_parameters(config)
+    if config.bias:
+        block += qkv + width + expanded + width
+    if config.attention_gate:
+        block += width * config.num_heads
+    if config.exclusive_attention == "gated":
+        block += config.num_heads
+    return block
+
+
+def _num_branches(config: GPTConfig) -> int:
+    return 2 * config.num_layers + len(config.engram_layers)
+
+
+def _other_parameters(config: GPTConfig) -> int:
+    """Those that no block has, or not every block."""
+    width = config.width
+    others = _norm_parameters(config)
+    if config.positions == "learned":
+        others += config.context_length * width
+    if config.value_residual:
+        others += 2 * (config.num_layers - 1)
+    if config.attention_residuals != "off":
+        others += _num_branches(config) * width
+    if config.spelled_bytes:
+        others += (256 * config.spelled_bytes + 1) * width * (1 if config.tied_head else 2)
+    if config.engram_layers:
+        num_tables = len(config.engram_orders) * config.engram_heads
+        rows = sum(table_sizes(config.engram_rows, num_tables))
+        memory = rows * (config.memory_width // num_tables) + 2 * config.memory_width * width
+        others += len(config.engram_layers) * (memory + CONVOLUTION_TAPS * width)
+    return others
+
+
+def _block_activations(config: GPTConfig) -> int:
+    """How many numbers autograd keeps of a block for each event, without attention scores."""
+    width, hidden = config.width, mlp_hidden(config.mlp, config.width)
+    kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
+    kept += 4 * hidden if config.mlp == "swiglu" else 2 * hidden  # SwiGLU: gate, up, silu(gate), product
+    kept += 4 * width if config.positions == "rope" else 0
+    kept += 4 * width if config.qk_norm else 0
+    kept += 3 * width if config.dropout else 0
+    kept += 2 * width if config.value_residual else 0
+    kept += 3 * width if config.exclusive_attention != "off" else 0
+    kept += 2 * width if config.attention_gate else 0
+    return kept
+
+
+def _option_activations(config: GPTConfig) -> int:
+    """Of what is not the same in every block, for each event: copies and norms of depth's sources, and memories."""
+    kept = 0
+    if config.attention_residuals != "off":
+        groups = None if config.attention_residuals == "full" else config.residual_groups
+        branches = _num_branches(config)
+        kept += 2 * config.width * sum(num_sources(i, branches, groups) for i in range(1, branches + 1))
+    kept += len(config.engram_layers) * (config.memory_width + (6 + 2 * CONVOLUTION_TAPS) * config.width)
+    return kept

@@ -101,13 +101,15 @@ class ExclusiveAttention(nn.Module):
 
     def forward(self, mixed: Tensor, value: Tensor) -> Tensor:
         """Project ``mixed [B, H, T, K]``; ``value [B, G, T, K]`` are the same positions' own values."""
-        grouped = mixed.unflatten(1, (value.size(1), -1))  # [B, G, H/G, T, K]
-        own = F.normalize(value.float(), dim=-1).to(value.dtype)[:, :, None]  # [B, G, 1, T, K]
+        batch, _, num_positions, head_dim = mixed.shape
+        grouped = mixed.reshape(batch, value.size(1), -1, num_positions, head_dim)  # [B, G, H/G, T, K]
+        own = F.normalize(value, dim=-1)[:, :, None]  # [B, G, 1, T, K]
         along = (grouped * own).sum(-1, keepdim=True) * own  # [B, G, H/G, T, K]
-        along = along.flatten(1, 2)  # [B, H, T, K]
+        along = along.reshape(mixed.shape)  # [B, H, T, K]
         if self.gate is not None:
             along = self.gate.tanh()[:, None, None] * along  # [B, H, T, K]
-        return mixed - along  # [B, H, T, K]
+        left: Tensor = mixed - along  # [B, H, T, K]
+        return left
 
 
 class CausalSelfAttention(nn.Module):

@@ -69,8 +69,8 @@ class AttentionResidualTrunk(Trunk):
 
     def __init__(self, blocks: Iterable[nn.Module], width: int, num_groups: int | None = None) -> None:
         super().__init__(blocks)
-        block: Any
-        num_branches = sum(len(block.branches) for block in self.blocks)
+        every_block: Any = self.blocks
+        num_branches = sum(len(block.branches) for block in every_block)
         self.group_size = group_size(num_branches, num_groups)
         # The first branch has one source only; the last read is the head's.
         self.reads = nn.ModuleList(

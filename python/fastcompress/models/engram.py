@@ -168,6 +168,6 @@ class Engram(nn.Module):
         score = (key * stream).sum(-1, keepdim=True) / math.sqrt(x.size(-1))  # [B, T, 1]
         # The clamp keeps the root's slope finite at 0, where every score starts.
         gate = (score.sign() * score.abs().clamp_min(1e-6).sqrt()).sigmoid()  # [B, T, 1]
-        passed = gate * self.value(found)  # [B, T, D]
+        passed: Tensor = gate * self.value(found)  # [B, T, D]
         normed = F.rms_norm(passed, (passed.size(-1),), eps=RMS_EPSILON)  # [B, T, D]
         return passed + F.silu(self.convolution(normed, context))  # [B, T, D]

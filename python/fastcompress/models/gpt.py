@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -56,15 +56,17 @@ class GPT(NextTokenModel):
             self.head.weight = self.embedding.weight
         spelled = (config.vocab_size, config.spelled_bytes, config.width)
         self.spelled_input = SpelledBytes(*spelled) if config.spelled_bytes else None
-        self.spelled_head = self.spelled_input if config.tied_head or not config.spelled_bytes else SpelledBytes(*spelled)
+        self.spelled_head = (
+            self.spelled_input if config.tied_head or not config.spelled_bytes else SpelledBytes(*spelled)
+        )
         self.init_weights()
 
     def read_codec(self, codec: Codec) -> None:
         """Tell the parts that want them the bytes of each token. Raises ConfigError if the codec's have none."""
-        readers = [module for module in self.modules() if hasattr(module, "read_tokens")]
+        readers: list[Any] = [module for module in self.modules() if hasattr(module, "read_tokens")]
         tokens = token_bytes(codec) if readers else []
-        for module in readers:
-            module.read_tokens(tokens)
+        for reader in readers:
+            reader.read_tokens(tokens)
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -90,9 +92,9 @@ class GPT(NextTokenModel):
             nn.init.normal_(self.embedding.weight, std=1 / config.width)
         elif not config.tied_head:
             nn.init.normal_(self.head.weight, std=UNTIED_HEAD_STD)
-        for module in self.modules():  # those that start in a way of their own
-            if module is not self and hasattr(module, "init_weights"):
-                module.init_weights()
+        own_starts: list[Any] = [part for part in self.modules() if part is not self and hasattr(part, "init_weights")]
+        for part in own_starts:
+            part.init_weights()
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.make_head()(self.hidden(Context(tokens)))  # [B, T, V]
@@ -108,7 +110,7 @@ class GPT(NextTokenModel):
         def logits_of(hidden: Tensor) -> Tensor:
             logits: Tensor = head(hidden) if rows is None else F.linear(hidden, rows)  # [..., V]
             # Bounded logits: Gemma Team, "Gemma 2" (arXiv 2408.00118), 2.2.
-            return logits if softcap is None else softcap * torch.tanh(logits.float() / softcap)  # [..., V]
+            return logits if softcap is None else softcap * torch.tanh(logits / softcap)  # [..., V]
 
         return logits_of
 
@@ -132,7 +134,9 @@ class GPT(NextTokenModel):
         """Cross entropy of the targets, float32[B, S], in pieces where the logits are large."""
         context = Context(batch["input"], batch.get("position"), batch.get("document"))
         hidden = self.hidden(context)  # [B, S, D]
-        return head_nats(hidden, self.make_head(), batch["target"], self.vocab_size, self.kernels.logits_at_once)  # [B, S]
+        return head_nats(
+            hidden, self.make_head(), batch["target"], self.vocab_size, self.kernels.logits_at_once
+        )  # [B, S]
 
     def new_cache(self, lanes: int) -> Cache:
         """Keys and values of ``lanes`` sequences of at most ``context_length`` ids."""

@@ -6,8 +6,7 @@ from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
     from fastcompress.models.flops import Flops
-    from fastcompress.models.gpt import GPT
-    from fastcompress.models.gpt_config import GPTConfig
+    from fastcompress.models.gpt import GPT, GPTConfig
     from fastcompress.models.kinds import KINDS, make_model_config, model_config_from_json
     from fastcompress.models.presets import PRESETS
     from fastcompress.models.protocol import Kernels, LanguageModel, ModelConfig, ModelSize, Stepper
@@ -42,7 +41,7 @@ _show(
         "Cache": "trunk",
         "Context": "trunk",
         "Flops": "flops",
-        "GPTConfig": "gpt_config",
+        "GPTConfig": "gpt",
         "Kernels": "protocol",
         "LanguageModel": "protocol",
         "ModelConfig": "protocol",

@@ -1,4 +1,4 @@
-"""A decoder-only transformer, of one file of settings (``gpt_config.py``) and parts that are files of their own.
+"""A decoder-only transformer, its settings in ``gpt_settings.py`` and its parts in files of their own.
 
 Every preset and every option runs through this one ``GPT``, so an experiment can change one part at a time.
 """
@@ -6,7 +6,8 @@ Every preset and every option runs through this one ``GPT``, so an experiment ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -14,22 +15,93 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fastcompress.codec import Codec
+from fastcompress.data.rows import Rows, num_symbols
 from fastcompress.errors import ConfigError
 from fastcompress.models.attention import CausalSelfAttention, ValueResidual
 from fastcompress.models.attention_residuals import AttentionResidualTrunk
 from fastcompress.models.blocks import Block, make_mlp, make_norm
 from fastcompress.models.cross_entropy import head_nats, next_token_loss
 from fastcompress.models.engram import Engram
-from fastcompress.models.gpt_config import GPTConfig
-from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels
+from fastcompress.models.gpt_settings import GPTSettings
+from fastcompress.models.gpt_size import size_of
+from fastcompress.models.presets import DEFAULT_PRESET, PRESETS, shape_of_depth
+from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, ModelSize
+from fastcompress.models.settings import settings_from_json
 from fastcompress.models.spelled_bytes import SpelledBytes
-from fastcompress.models.tokens import NextTokenModel, token_bytes
+from fastcompress.models.tokens import NextTokenModel, token_bytes, token_rows
 from fastcompress.models.trunk import Cache, Context, Trunk
 
 __all__ = ["GPT", "GPTConfig", "next_token_loss"]
 
 INIT_STD = 0.02
 UNTIED_HEAD_STD = 0.002  # first logits near 0, so the first loss is near ln(vocabulary)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig(GPTSettings):
+    """Everything that decides a GPT's shape: the fields of `GPTSettings`, and what is made from them."""
+
+    @classmethod
+    def from_preset(cls, preset: str, *, vocab_size: int, **overrides: Any) -> GPTConfig:
+        """Make the configuration of a preset (``models/presets.py``) with fields laid over it.
+
+        Raises:
+            ConfigError: There is no such preset or field.
+        """
+        if preset not in PRESETS:
+            raise ConfigError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+        return cls.from_json({"vocab_size": vocab_size, **PRESETS[preset], **overrides})
+
+    @classmethod
+    def workshop(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
+        """GPT-2 at workshop size: 6 layers x 384, context 256, dropout 0.2."""
+        return cls.from_preset("workshop", vocab_size=vocab_size, **overrides)
+
+    @classmethod
+    def modern(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
+        """RoPE, gainless RMSNorm, SwiGLU, QK norm, untied head, zero-initialised output projections."""
+        return cls.from_preset("modern", vocab_size=vocab_size, **overrides)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], codec: Codec) -> GPTConfig:
+        """Make the configuration for a codec.
+
+        Args:
+            settings: Fields, and two more: ``preset``, "modern" if none is named, over which all others are laid; and
+                ``depth``, the number of layers, from which width and heads follow.
+            codec: The codec of the tokens.
+
+        Raises:
+            ConfigError: There is no such preset or field, or a value cannot work.
+        """
+        fields = {"vocab_size": num_symbols(codec), **settings}
+        preset, depth = fields.pop("preset", DEFAULT_PRESET), fields.pop("depth", None)
+        if depth is not None:
+            if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
+                raise ConfigError(f"depth is {depth!r}; it must be a whole number of at least 1")
+            fields = {**shape_of_depth(depth), **fields}
+        return cls.from_preset(preset, **fields)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> GPTConfig:
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or without ``vocab_size``."""
+        if "vocab_size" not in fields:
+            raise ConfigError("the model configuration lacks vocab_size")
+        if "attention" in fields:
+            raise ConfigError("attention is a setting of the machine, not of the model; set machine.attention")
+        return settings_from_json(cls, {name: value for name, value in fields.items() if name != "kind"}, "model")
+
+    def rows(self, codec: Codec) -> Rows:
+        """Return rows of ids. Raises ConfigError if the vocabulary is not the codec's."""
+        return token_rows(codec, self.vocab_size, self.context_length)
+
+    def build(self, kernels: Kernels = DEFAULT_KERNELS) -> GPT:
+        """Make the model; its weights are drawn from torch's global generator."""
+        return GPT(self, kernels)
+
+    def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
+        """Estimate the numbers that it keeps in memory, without making it."""
+        return size_of(self, device_type, kernels)
 
 
 class GPT(NextTokenModel):

@@ -6,11 +6,11 @@ from fastcompress.models.attention_residuals import num_sources
 from fastcompress.models.blocks import mlp_hidden
 from fastcompress.models.cross_entropy import piece_of
 from fastcompress.models.engram import CONVOLUTION_TAPS, table_sizes
-from fastcompress.models.gpt_config import GPTConfig
+from fastcompress.models.gpt_settings import GPTSettings
 from fastcompress.models.protocol import Kernels, ModelSize
 
 
-def size_of(config: GPTConfig, device_type: str, kernels: Kernels) -> ModelSize:
+def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSize:
     """Estimate what ``config.build(kernels)`` keeps on a kind of device."""
     tables = config.vocab_size * config.width * (1 if config.tied_head else 2)
     # The fused kernel keeps no scores, but on the CPU there is none with dropout.
@@ -26,17 +26,17 @@ def size_of(config: GPTConfig, device_type: str, kernels: Kernels) -> ModelSize:
     )
 
 
-def _mlp_inputs(config: GPTConfig) -> int:
+def _mlp_inputs(config: GPTSettings) -> int:
     """Values that the MLP's first matrix computes: SwiGLU has gates, too."""
     hidden = mlp_hidden(config.mlp, config.width)
     return 2 * hidden if config.mlp == "swiglu" else hidden
 
 
-def _norm_parameters(config: GPTConfig) -> int:
+def _norm_parameters(config: GPTSettings) -> int:
     return {"layernorm": (1 + config.bias) * config.width, "rmsnorm_gain": config.width}.get(config.norm, 0)
 
 
-def _block_parameters(config: GPTConfig) -> int:
+def _block_parameters(config: GPTSettings) -> int:
     """Those that every block has."""
     width, hidden, expanded = config.width, mlp_hidden(config.mlp, config.width), _mlp_inputs(config)
     qkv = width + 2 * config.num_kv_heads * (width // config.num_heads)
@@ -50,11 +50,11 @@ def _block_parameters(config: GPTConfig) -> int:
     return block
 
 
-def _num_branches(config: GPTConfig) -> int:
+def _num_branches(config: GPTSettings) -> int:
     return 2 * config.num_layers + len(config.engram_layers)
 
 
-def _other_parameters(config: GPTConfig) -> int:
+def _other_parameters(config: GPTSettings) -> int:
     """Those that no block has, or not every block."""
     width = config.width
     others = _norm_parameters(config)
@@ -74,7 +74,7 @@ def _other_parameters(config: GPTConfig) -> int:
     return others
 
 
-def _block_activations(config: GPTConfig) -> int:
+def _block_activations(config: GPTSettings) -> int:
     """How many numbers autograd keeps of a block for each event, without attention scores."""
     width, hidden = config.width, mlp_hidden(config.mlp, config.width)
     kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
@@ -88,7 +88,7 @@ def _block_activations(config: GPTConfig) -> int:
     return kept
 
 
-def _option_activations(config: GPTConfig) -> int:
+def _option_activations(config: GPTSettings) -> int:
     """Of what is not the same in every block, for each event: copies and norms of depth's sources, and memories."""
     kept = 0
     if config.attention_residuals != "off":

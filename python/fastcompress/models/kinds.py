@@ -10,7 +10,7 @@ from typing import Any
 
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError
-from fastcompress.models.gpt_config import GPTConfig
+from fastcompress.models.gpt import GPTConfig
 from fastcompress.models.protocol import ModelConfig
 
 KINDS: dict[str, type[ModelConfig]] = {

@@ -1,30 +1,15 @@
-"""The settings of a GPT: what can be chosen, what goes together, and how large it gets."""
+"""The settings of a GPT: what can be chosen, and what goes together."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from fastcompress.codec import Codec
-from fastcompress.data.rows import Rows, num_symbols
 from fastcompress.errors import ConfigError
 from fastcompress.models.attention import ROTARY_BASE, ExclusiveKind
 from fastcompress.models.blocks import MLPKind, NormKind
-from fastcompress.models.presets import DEFAULT_PRESET, PRESETS, shape_of_depth
-from fastcompress.models.protocol import DEFAULT_KERNELS, Kernels, ModelSize
-from fastcompress.models.settings import (
-    check_choices,
-    check_counts,
-    check_positive,
-    is_number,
-    settings_from_json,
-)
-from fastcompress.models.tokens import token_rows
-
-if TYPE_CHECKING:
-    from fastcompress.models.gpt import GPT
+from fastcompress.models.settings import check_choices, check_counts, check_positive, is_number
 
 PositionKind = Literal["learned", "rope"]
 InitKind = Literal["gpt2", "zero_output"]
@@ -32,8 +17,8 @@ ResidualKind = Literal["off", "full", "block"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPTConfig:
-    """Everything that decides a GPT's shape. Raises ``ConfigError`` on a value that cannot work.
+class GPTSettings:
+    """The fields of a `GPTConfig`. Raises ``ConfigError`` on a value that cannot work.
 
     Attributes:
         vocab_size: Token ids, the end-of-document id included (``codec.vocab_size + 1``).
@@ -148,73 +133,7 @@ class GPTConfig:
         """Positions that a layer sees; None: the whole context."""
         return self.window if self.window_pattern[layer % len(self.window_pattern)] == "S" else None
 
-    @classmethod
-    def from_preset(cls, preset: str, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """Make the configuration of a preset (``models/presets.py``) with fields laid over it.
-
-        Raises:
-            ConfigError: There is no such preset or field.
-        """
-        if preset not in PRESETS:
-            raise ConfigError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
-        return cls.from_json({"vocab_size": vocab_size, **PRESETS[preset], **overrides})
-
-    @classmethod
-    def workshop(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """GPT-2 at workshop size: 6 layers x 384, context 256, dropout 0.2."""
-        return cls.from_preset("workshop", vocab_size=vocab_size, **overrides)
-
-    @classmethod
-    def modern(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """RoPE, gainless RMSNorm, SwiGLU, QK norm, untied head, zero-initialised output projections."""
-        return cls.from_preset("modern", vocab_size=vocab_size, **overrides)
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any], codec: Codec) -> GPTConfig:
-        """Make the configuration for a codec.
-
-        Args:
-            settings: Fields, and two more: ``preset``, "modern" if none is named, over which all others are laid; and
-                ``depth``, the number of layers, from which width and heads follow.
-            codec: The codec of the tokens.
-
-        Raises:
-            ConfigError: There is no such preset or field, or a value cannot work.
-        """
-        fields = {"vocab_size": num_symbols(codec), **settings}
-        preset, depth = fields.pop("preset", DEFAULT_PRESET), fields.pop("depth", None)
-        if depth is not None:
-            if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
-                raise ConfigError(f"depth is {depth!r}; it must be a whole number of at least 1")
-            fields = {**shape_of_depth(depth), **fields}
-        return cls.from_preset(preset, **fields)
-
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values, with ``kind``; ``from_json`` restores the configuration from them."""
+        """Return the fields as plain values, with ``kind``."""
         fields = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
         return {"kind": self.kind, **fields}
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> GPTConfig:
-        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or without ``vocab_size``."""
-        if "vocab_size" not in fields:
-            raise ConfigError("the model configuration lacks vocab_size")
-        if "attention" in fields:
-            raise ConfigError("attention is a setting of the machine, not of the model; set machine.attention")
-        return settings_from_json(cls, {name: value for name, value in fields.items() if name != "kind"}, "model")
-
-    def rows(self, codec: Codec) -> Rows:
-        """Return rows of ids. Raises ConfigError if the vocabulary is not the codec's."""
-        return token_rows(codec, self.vocab_size, self.context_length)
-
-    def build(self, kernels: Kernels = DEFAULT_KERNELS) -> GPT:
-        """Make the model; its weights are drawn from torch's global generator."""
-        from fastcompress.models.gpt import GPT  # which knows this class
-
-        return GPT(self, kernels)
-
-    def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
-        """Estimate the numbers that it keeps in memory, without making it."""
-        from fastcompress.models.gpt_size import size_of  # which knows this class
-
-        return size_of(self, device_type, kernels)

@@ -368,6 +368,10 @@ def test_depth_decides_the_shape_and_settings_win_over_it() -> None:
         ({"engram_layers": [1], "engram_orders": []}, "engram_width is 16; it must be a multiple"),
         ({"engram_layers": [1], "engram_width": 10}, "it must be a multiple of orders x heads, 4"),
         ({"engram_heads": 0}, "engram_heads"),
+        ({"engram_heads": 65}, "engram_heads is 65; it must be at most 64"),
+        ({"engram_rows": 1 << 31}, "engram_rows is 2147483648; it must be at most 1073741824"),
+        ({"engram_orders": [2, 17]}, "its numbers must be at most 16"),
+        ({"spelled_bytes": 257}, "spelled_bytes is 257; it must be at most 256"),
         ({"mlp": "relu"}, "mlp must be one of gelu, swiglu, relu2"),
     ],
 )

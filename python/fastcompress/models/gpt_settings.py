@@ -15,6 +15,8 @@ PositionKind = Literal["learned", "rope"]
 InitKind = Literal["gpt2", "zero_output"]
 ResidualKind = Literal["off", "full", "block"]
 
+MAX_ENGRAM_ROWS = 1 << 30  # of a table; primes beyond take long to find
+
 
 @dataclass(frozen=True, kw_only=True)
 class GPTSettings:
@@ -100,6 +102,8 @@ class GPTSettings:
             raise ConfigError(f"window_pattern is {self.window_pattern!r}; it must be letters S and L, one or more")
         if self.spelled_bytes != 0:
             check_counts(self, "spelled_bytes")
+        if self.spelled_bytes > 256:
+            raise ConfigError(f"spelled_bytes is {self.spelled_bytes}; it must be at most 256")
         self._check_engram()
 
     def _check_engram(self) -> None:
@@ -111,6 +115,11 @@ class GPTSettings:
             if any(not isinstance(n, int) or isinstance(n, bool) or n < least for n in numbers):
                 raise ConfigError(f"{name} is {numbers!r}; its numbers must be whole and at least {least}")
             object.__setattr__(self, name, tuple(numbers))
+        for name, most in (("engram_heads", 64), ("engram_rows", MAX_ENGRAM_ROWS)):
+            if getattr(self, name) > most:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at most {most}")
+        if max(self.engram_orders, default=2) > 16:
+            raise ConfigError(f"engram_orders is {list(self.engram_orders)}; its numbers must be at most 16")
         if not self.engram_layers:
             return
         if max(self.engram_layers) >= self.num_layers:

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from fastcompress.cli import main
 from fastcompress.codec import ByteCodec, CharCodec, LZ77Codec
 from fastcompress.data import TokenDataset
 from fastcompress.errors import ConfigError
@@ -344,6 +346,26 @@ def test_depth_decides_the_shape_and_settings_win_over_it() -> None:
     for depth in (0, 2.5, True):
         with pytest.raises(ConfigError, match=r"depth is .*; it must be a whole number of at least 1"):
             make_model_config({"depth": depth}, ByteCodec())
+
+
+def test_the_command_line_takes_preset_depth_and_options(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(b"a cab be a bec " * 60)
+    run = ["train", "--run-dir", str(tmp_path / "run"), "--device", "cpu"]
+    chosen = ["--preset", "fineweb", "--depth", "1", "--context", "16", "--set", "model.engram_layers=[0]",
+              "--set", "model.spelled_bytes=1", "--set", "model.softcap=15"]  # fmt: skip
+    new = [*run, "--corpus", str(tmp_path / "text.txt"), "--steps", "1", "--batch-size", "2", *chosen]
+    result = CliRunner().invoke(main, new)
+    assert result.exit_code == 0, result.output
+    config = load_run(tmp_path / "run").model.config
+    assert config == GPTConfig.from_preset(
+        "fineweb", vocab_size=257, num_layers=1, num_heads=1, width=64, context_length=16, engram_layers=(0,),
+        spelled_bytes=1, softcap=15,
+    )  # fmt: skip
+    for option in (["--depth", "2"], ["--preset", "gpt2"]):
+        result = CliRunner().invoke(main, [*run, "--resume", *option])
+        assert result.exit_code == 2
+        assert f"{option[0]} does not go with --resume: the run has its model" in result.output
+    assert CliRunner().invoke(main, [*run, "--resume", "--steps", "2"]).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,18 @@ def test_flops_are_what_the_counter_counts(name: str) -> None:
 
 
 @every_option
+def test_half_precision_is_close(name: str) -> None:
+    """Cached and whole: every part must get along with values of two types."""
+    model, ids = make(name).requires_grad_(False), torch.randint(8, (4, 12))
+    cache, positions = model.new_cache(4), torch.arange(12).expand(4, 12)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        whole, cached = model(ids), model.next_logits(ids, torch.full((4,), 11), cache, positions)
+    exact = model(ids)
+    assert float((whole.float() - exact).norm() / exact.norm()) < 0.1
+    assert float((cached.float() - exact[:, -1]).norm() / exact[:, -1].norm()) < 0.1
+
+
+@every_option
 def test_size_settings_and_start(name: str) -> None:
     config = configure(name)
     model = GPT(config)

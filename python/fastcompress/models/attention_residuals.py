@@ -51,7 +51,7 @@ class DepthAttention(nn.Module):
         keys = F.rms_norm(values, (values.size(-1),), eps=RMS_EPSILON)  # [N, B, T, D]
         scores = torch.einsum("nbtd,d->nbt", keys, self.query.to(keys.dtype))  # [N, B, T]
         weights = scores.float().softmax(dim=0).to(values.dtype)  # [N, B, T]
-        return torch.einsum("nbt,nbtd->btd", weights, values)  # [B, T, D]
+        return torch.einsum("nbt,nbtd->btd", weights, values).to(values.dtype)  # [B, T, D]
 
     def activation_flops_per_token(self) -> int:
         """Scores and weighted sum over the sources, 2 per multiply-add."""

@@ -171,13 +171,18 @@ class GPT(NextTokenModel):
     def forward(self, tokens: Tensor) -> Tensor:
         return self.make_head()(self.hidden(Context(tokens)))  # [B, T, V]
 
-    def make_head(self) -> Callable[[Tensor], Tensor]:
+    def make_head(self, cache: Cache | None = None) -> Callable[[Tensor], Tensor]:
         """Return the function from what `hidden` returns, [..., D], to logits, [..., V].
 
-        Made once a pass, so that pieces of the logits share the head's rows.
+        Made once a pass, so that pieces of the logits share the head's rows; a cache keeps these from pass to pass.
         """
         head, softcap = self.head, self.config.softcap
-        rows = None if self.spelled_head is None else self.head.weight + self.spelled_head()  # [V, D]
+        rows = None  # [V, D]
+        if self.spelled_head is not None:
+            kept = {} if cache is None else cache.constants
+            if "head rows" not in kept:
+                kept["head rows"] = self.head.weight + self.spelled_head()
+            rows = kept["head rows"]
 
         def logits_of(hidden: Tensor) -> Tensor:
             logits: Tensor = head(hidden) if rows is None else F.linear(hidden, rows)  # [..., V]
@@ -217,7 +222,7 @@ class GPT(NextTokenModel):
     def next_logits(self, tokens: Tensor, last: Tensor, cache: Cache | None, positions: Tensor | None) -> Tensor:
         """Logits after position ``last`` of each row, with a cache; see ``NextTokenModel.next_logits``."""
         hidden = self.hidden(Context(tokens, positions, cache=cache))  # [B, T, D]
-        return self.make_head()(hidden[torch.arange(len(tokens), device=tokens.device), last])  # [B, V]
+        return self.make_head(cache)(hidden[torch.arange(len(tokens), device=tokens.device), last])  # [B, V]
 
 
 def _make_trunk(config: GPTConfig, blocks: list[Block]) -> Trunk:

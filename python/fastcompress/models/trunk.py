@@ -21,10 +21,12 @@ class Cache:
     Attributes:
         lanes: Sequences that are decoded together.
         length: Most positions of each.
+        constants: What a model computes once for all steps, by name.
     """
 
     def __init__(self, lanes: int, length: int) -> None:
         self.lanes, self.length = lanes, length
+        self.constants: dict[str, Tensor] = {}
         self._kept: dict[nn.Module, tuple[Tensor, Tensor]] = {}
         self._histories: dict[nn.Module, Tensor] = {}
 

@@ -327,7 +327,7 @@ class TestErrors:
         place = Decoder(b"abcdefgh").snapshot()
         with pytest.raises(ConfigError, match="another decoder"):
             Decoder(b"abcdefgh").restore(place)
-        with pytest.raises(ConfigError, match="pieces"):
+        with pytest.raises(ConfigError, match="last piece"):
             Decoder([b"abcdefgh"]).snapshot()
 
     def test_truncated(self) -> None:

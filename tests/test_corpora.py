@@ -213,6 +213,7 @@ def server(monkeypatch, tmp_path):
     body = b"To be, or not to be\n" * 10
     server.body = body
     monkeypatch.delenv("FASTCOMPRESS_DATA", raising=False)
+    monkeypatch.delenv("FASTCOMPRESS_OFFLINE", raising=False)
     monkeypatch.setattr(sources, "TINY_SHAKESPEARE_URL", f"http://127.0.0.1:{server.server_port}/input.txt")
     monkeypatch.setattr(sources, "TINY_SHAKESPEARE_SHA256", hashlib.sha256(body).hexdigest())
     monkeypatch.setattr(sources, "cache_folder", lambda: tmp_path / "cache")

@@ -57,6 +57,10 @@ class RunDirectory:
     def best(self) -> Path:
         return self.path / "best.safetensors"
 
+    @property
+    def diverged(self) -> Path:
+        return self.path / "diverged.safetensors"
+
     @contextlib.contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
         """Keep other writers out of the folder for the length of the block.

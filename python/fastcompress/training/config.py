@@ -114,7 +114,7 @@ class MachineConfig:
             memory. Default: all.
         fit_micro_batch: Take the largest micro-batch that fits into memory by the estimate, where ``micro_batch_size``
             is not given.
-        activation_checkpointing: Compute the inside of blocks again in the backward pass instead of keeping it: less
+        checkpoint_activations: Compute the inside of blocks again in the backward pass instead of keeping it: less
             memory, a third more operations.
         parallel: How several processes (torchrun) share a model: ``"ddp"`` (each has all of it) or ``"fsdp"`` (each
             has a part of every tensor).
@@ -129,7 +129,7 @@ class MachineConfig:
     logits_at_once: int | None = None
     micro_batch_size: int | None = None
     fit_micro_batch: bool = False
-    activation_checkpointing: bool = False
+    checkpoint_activations: bool = False
     parallel: ParallelKind = "ddp"
     num_threads: int | None = None
 

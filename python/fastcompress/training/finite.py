@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fastcompress.data.loader import RowLoader
 from fastcompress.errors import DivergenceError, OutputError
+from fastcompress.training.distributed import ALONE, Ranks
 from fastcompress.training.snapshots import save_last
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ SHOWN_DOCUMENTS = 20
 class FiniteGuard:
     """The first step whose loss or gradient norm was not finite, kept on the device so that no step waits for it."""
 
-    def __init__(self, device: torch.device, *, only_losses: bool) -> None:
+    def __init__(self, device: torch.device, ranks: Ranks = ALONE, *, only_losses: bool = False) -> None:
         """With ``only_losses``, gradients may overflow, as they do under loss scaling, which then changes no weight."""
-        self.only_losses = only_losses
+        self.ranks, self.only_losses = ranks, only_losses
         self._first = torch.full((), -1, dtype=torch.int64, device=device)  # int64[]; -1: none
 
     def watch(self, step: int, loss: Tensor, gradient_norm: Tensor) -> None:
@@ -32,9 +33,9 @@ class FiniteGuard:
         self._first = torch.where(finite | (self._first >= 0), self._first, step)
 
     def first_step(self) -> int | None:
-        """Return the first such step, counted from 0, or None. Waits for the device."""
-        first = int(self._first)
-        return first if first >= 0 else None
+        """Return the first such step of any rank, counted from 0, or None. Waits for the device."""
+        steps = [int(first) for first in self.ranks.gather(self._first.cpu())]
+        return min((step for step in steps if step >= 0), default=None)
 
 
 def stop_diverged(run: TrainingRun, step: int) -> None:

@@ -20,22 +20,17 @@ from fastcompress.training.device import (
     choose_precision,
     scaler_for,
 )
-from fastcompress.training.distributed import Spread
 from fastcompress.training.finite import FiniteGuard, stop_diverged
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.loss import LossFunction, LossModule
 from fastcompress.training.metrics import MetricsLog, ProgressBar
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer
+from fastcompress.training.pacing import agreed, ending, evaluation_is_due, fit_sample, has_reached_ending
 from fastcompress.training.progress import Progress
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
 from fastcompress.training.schedule import Horizon, learning_rate_multiplier
 from fastcompress.training.snapshots import save_best, save_last
-
-# Under a horizon in seconds, evaluations between the first and the last one are left out beyond this part of it.
-EVALUATION_SHARE = 0.25
-# There, one evaluation takes about this part of it at most: the sample is cut to what was measured to fit.
-ONE_EVALUATION_SHARE = 0.1
-PROBE_BYTES = 1024  # the smallest sample, by which the time is measured
+from fastcompress.training.spread import Spread
 
 
 class TrainingRun:
@@ -79,7 +74,7 @@ class TrainingRun:
         self.in_step = False
         self.may_save = self.ranks.size == 1  # after an interruption: whether all ranks know of it
         self.guard = InterruptGuard()
-        self.finite = FiniteGuard(self.device, only_losses=self.scaler.is_enabled())
+        self.finite = FiniteGuard(self.device, self.ranks, only_losses=self.scaler.is_enabled())
         self.identity: dict[str, str] = {}  # what RunDirectory.prepare returned
 
     def make_step(self, loss: LossFunction) -> None:
@@ -97,7 +92,7 @@ class TrainingRun:
 
     def is_done(self) -> bool:
         """Return whether the run was resumed at its horizon, with nothing left to do, not even an evaluation."""
-        reached = self.has_reached_ending(self.wall.read())
+        reached = has_reached_ending(self, self.wall.read())
         return self.resumed_at is not None and reached and self.at.evaluated_step == self.at.step
 
     def cut_sample(self, num_bytes: int | None) -> None:
@@ -106,37 +101,7 @@ class TrainingRun:
         self.sample = documents_fingerprint(self.validation)
         self.at.validation_bytes = num_bytes
 
-    def fit_sample(self) -> None:
-        """Cut the validation sample so that under a horizon in seconds an evaluation takes its share at most."""
-        if self.horizon.seconds is None or sum(map(len, self.validation)) <= PROBE_BYTES:
-            return
-        since = self.wall.read()
-        self.score(first_documents(self.validation, PROBE_BYTES))
-        seconds_per_byte = (self.wall.read() - since) / PROBE_BYTES
-        affordable = int(self.agreed(ONE_EVALUATION_SHARE * self.horizon.seconds / max(seconds_per_byte, 1e-12)))
-        if affordable < sum(map(len, self.validation)):
-            self.cut_sample(max(affordable, PROBE_BYTES))
-            self.at.validation_sample = self.sample
-
     # --- the loop ----------------------------------------------------------------------------------------
-
-    def agreed(self, value: float) -> float:
-        """Return what the ranks agree on where each has come to a value by its own clock."""
-        return value if self.horizon.seconds is None else self.ranks.maximum(value)
-
-    def ending(self) -> Horizon:
-        """The horizon of the steps: in seconds, it leaves time for the last evaluation."""
-        if self.horizon.seconds is None:
-            return self.horizon
-        return Horizon(None, max(self.horizon.seconds - self.at.evaluation_seconds, 1e-9))
-
-    def has_reached_ending(self, seconds: float) -> bool:
-        """Return whether no step is left: in seconds, whether more than half of the next one would come too late."""
-        if self.horizon.seconds is not None and self.at.step > 0:
-            seconds += self.watch.read() / self.at.step / 2
-        elif self.horizon.seconds is not None and self.resumed_at is None:
-            return False  # a new run makes one step, however long its first evaluation took
-        return self.agreed(self.ending().progress(self.at.step, seconds)) >= 1.0
 
     def run(self, *, show_progress: bool) -> None:
         """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
@@ -152,7 +117,7 @@ class TrainingRun:
                     self.check_signals()
         except (KeyboardInterrupt, SystemExit):
             # Otherwise the last checkpoint is the better one.
-            if self.may_save and not self.in_step and self.first_bad_step() is None:
+            if self.may_save and not self.in_step and self.finite.first_step() is None:
                 save_last(self)
             raise
         finally:
@@ -163,8 +128,8 @@ class TrainingRun:
     def advance(self) -> bool:
         """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
         seconds = self.wall.read()
-        done = self.has_reached_ending(seconds)
-        if self.at.evaluated_step != self.at.step and (self.evaluation_is_due(seconds) or done):
+        done = has_reached_ending(self, seconds)
+        if self.at.evaluated_step != self.at.step and (evaluation_is_due(self, seconds) or done):
             self.log()
             self.evaluate()
         if done:
@@ -186,10 +151,10 @@ class TrainingRun:
     def make_one_step(self) -> None:
         batch = self.feed.batch(self.at.step)  # columns, [B, S] each
         seconds_per_step = self.watch.read() / max(1, self.at.step)
-        progress = self.ending().progress_within(self.at.step, self.wall.read(), seconds_per_step)
+        progress = ending(self).progress_within(self.at.step, self.wall.read(), seconds_per_step)
         schedule = self.config.schedule
         self.learning_rate = self.config.optimizer.learning_rate * learning_rate_multiplier(
-            self.agreed(progress),
+            agreed(self, progress),
             schedule.kind,
             warmup=schedule.warmup,
             cooldown=schedule.cooldown,
@@ -203,31 +168,13 @@ class TrainingRun:
         self.at.tokens += self.tokens_per_step
         self.at.flops += self.flops_per_step
 
-    def evaluation_is_due(self, seconds: float) -> bool:
-        """Return whether a time to evaluate has come since the last evaluation; always before the first."""
-
-        def times_passed(step: int, seconds: float) -> int:
-            if self.config.evaluation.eval_every is not None:
-                return step // self.config.evaluation.eval_every
-            return int(self.horizon.progress(step, seconds) * self.config.evaluation.num_evals)
-
-        at = self.at
-        if at.evaluated_step < 0:
-            return True
-        if self.config.evaluation.eval_every is None and self.horizon.seconds is not None:
-            spent = self.agreed(seconds - self.watch.read())
-            if spent + 2 * at.evaluation_seconds > EVALUATION_SHARE * self.horizon.seconds:  # this one, the last one
-                return False
-        since = times_passed(at.step, seconds) - times_passed(at.evaluated_step, at.evaluated_seconds)
-        return self.agreed(since) > 0
-
     # --- what it tells and keeps -------------------------------------------------------------------------
 
     def log(self) -> None:
         """Fetch the mean loss since the last line, check and report it."""
         if self.at.loss_steps == 0:
             return
-        bad_step = self.first_bad_step()
+        bad_step = self.finite.first_step()
         if bad_step is not None:
             stop_diverged(self, bad_step)
         loss = float(self.ranks.mean(self.loss_sum)) / self.at.loss_steps
@@ -248,19 +195,13 @@ class TrainingRun:
             tokens_per_second=tokens_per_second,
         )
 
-    def first_bad_step(self) -> int | None:
-        """Return the first step whose loss or gradients were not finite. Waits for the device."""
-        step = self.finite.first_step()
-        steps = [int(first) for first in self.ranks.gather(torch.tensor(-1 if step is None else step))]
-        return min((first for first in steps if first >= 0), default=None)
-
     def evaluate(self) -> None:
         """Score the validation documents, then keep the weights: always as last, and as best if they are."""
         since = self.wall.read()
         with self.watch.paused():
             at = self.at
             if at.evaluated_step < 0 and at.validation_bytes is None:
-                self.fit_sample()
+                fit_sample(self)
             score = self.score(self.validation)
             at.evaluated_step, at.evaluated_seconds = at.step, since
             at.validation_bits_per_byte = self.ranks.maximum(score.bits_per_byte)  # equal up to rounding
@@ -276,7 +217,7 @@ class TrainingRun:
                 validation_bytes=score.num_bytes,
                 is_best=is_best,
             )
-        at.evaluation_seconds = self.agreed(self.wall.read() - since)
+        at.evaluation_seconds = agreed(self, self.wall.read() - since)
 
     def score(self, documents: Sequence[bytes]) -> Evaluation:
         """Score documents, all of them on every rank: the figure is that of one process, whatever their number."""

@@ -59,7 +59,7 @@ def estimate_memory(
     rows = min(config.micro_batch, config.batch_size // ranks.size)
     trained = min(rows * size.logits_per_row, size.logits_at_once)
     scored = min(config.evaluation.eval_batch_size * size.logits_per_row, size.logits_at_once)
-    kept = _RECOMPUTED if config.machine.activation_checkpointing else 1.0
+    kept = _RECOMPUTED if config.machine.checkpoint_activations else 1.0
     parts = ranks.size if config.machine.parallel == "fsdp" else 1
     return MemoryEstimate(
         weights=_FLOAT_BYTES * size.parameters // parts,
@@ -106,7 +106,8 @@ def fit_to_machine(
         return config
     if rows % min(config.micro_batch, rows):
         raise ConfigError(
-            f"micro_batch_size is {config.micro_batch}; it must divide {rows}, the rows of each of {ranks.size} processes"
+            f"micro_batch_size is {config.micro_batch}; it must divide {rows}, the rows of a batch that each of "
+            f"{ranks.size} processes reads"
         )
     return config.override({"micro_batch_size": min(config.micro_batch, rows)})
 
@@ -155,10 +156,7 @@ def check_memory(
             "or bpe-4096; lz77 has 16.7 million)"
         )
     elif need.activations > need.total / 2:
-        remedy = (
-            "most of it is for activations: use a smaller micro batch, activation checkpointing, a smaller context or "
-            "model"
-        )
+        remedy = "most of it is for activations: use a smaller micro batch, context or model, or checkpoint_activations"
     else:
         remedy = "use a smaller model, or a machine with more memory"
     raise ConfigError(

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from fastcompress.data.rows import WEIGHT
 from fastcompress.models.protocol import Batch
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.distributed import Spread
 from fastcompress.training.loss import LossFunction as LossFunction
+from fastcompress.training.spread import Spread
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:

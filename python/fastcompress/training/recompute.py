@@ -1,6 +1,6 @@
 """Activation checkpointing: the inside of a block is computed again in the backward pass instead of being kept.
 
-A part of a block (``distributed.block_parts``: an attention, an MLP) then keeps its input alone. The forward pass of
+A part of a block (``spread.block_parts``: an attention, an MLP) then keeps its input alone. The forward pass of
 the blocks runs twice, a third more operations, with the same generator states and so with the same results.
 """
 
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from fastcompress.training.distributed import block_parts
+from fastcompress.training.spread import block_parts
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def recomputed(model: nn.Module) -> Iterator[None]:
     """Keep the inputs of the parts of a model's blocks only, within the block of this context."""
     parts = list(block_parts(model))
     for part in parts:
-        part.forward = _recomputing(part.forward)  # type: ignore[method-assign]
+        part.forward = _recomputing(part.forward)
     try:
         yield
     finally:

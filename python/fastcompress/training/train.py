@@ -34,7 +34,7 @@ from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import cards_of, choose_device, kernels_of
-from fastcompress.training.distributed import join_ranks, spread_for
+from fastcompress.training.distributed import join_ranks
 from fastcompress.training.forecast import Forecast, make_forecast
 from fastcompress.training.loop import TrainingRun
 from fastcompress.training.memory import check_memory, fit_to_machine
@@ -43,6 +43,7 @@ from fastcompress.training.recompute import recomputed
 from fastcompress.training.run_directory import RunDirectory, describe_data
 from fastcompress.training.selfcheck import self_check
 from fastcompress.training.snapshots import restore
+from fastcompress.training.spread import spread_for
 from fastcompress.training.trial import compile_if_wanted
 
 CURVE_FIELDS = ("step", "tokens", "flops", "seconds", "train_bits_per_byte", "validation_bits_per_byte")
@@ -121,11 +122,11 @@ def train(
     with contextlib.ExitStack() as stack:
         ranks = stack.enter_context(join_ranks(choose_device(config.machine.device)))
         device = ranks.device(choose_device(config.machine.device))
-        fitted = fit_to_machine(config, model_config, device, ranks)
-        check_memory(model_config, fitted, device, ranks=ranks)
         loader = RowLoader(
             train_data, rows, batch_size=config.batch_size, seed=config.seed, rank=ranks.rank, world_size=ranks.size
         )
+        fitted = fit_to_machine(config, model_config, device, ranks)
+        check_memory(model_config, fitted, device, ranks=ranks)
 
         def lock(*, create: bool) -> None:
             ranks.on_first(lambda: stack.enter_context(directory.locked(create=create)) if ranks.is_first else None)
@@ -142,7 +143,7 @@ def train(
         elif config.self_check:  # of the model as it is before it is spread over ranks
             with torch.random.fork_rng(cards_of(device)):
                 self_check(model, config)
-        if config.machine.activation_checkpointing:
+        if config.machine.checkpoint_activations:
             stack.enter_context(recomputed(model))
         if not ranks.is_first:  # whose dropout goes on from the draws of the weights
             torch.manual_seed(ranks.seed(config.seed))

@@ -159,6 +159,8 @@ class GPTConfig:
             parameters=tables + positions + self.num_layers * self._block_parameters() + final_norm,
             table_parameters=tables,
             activations_per_row=self.context_length * self.num_layers * kept,
+            # Of each block the inputs of attention, MLP and norms; of one, all of it with its gradients.
+            recomputed_per_row=self.context_length * (self.num_layers * 6 * self.width + kept + kept // 2),
             logits_per_row=self.context_length * self.vocab_size,
             logits_at_once=max(kernels.logits_at_once or piece_of(device_type), self.vocab_size),
         )

@@ -30,7 +30,6 @@ from fastcompress.training.device import kernels_of
 from fastcompress.training.distributed import ALONE, Ranks
 
 _FLOAT_BYTES = 4
-_RECOMPUTED = 0.4  # of the activations are kept at most where the inside of blocks is computed again
 _TRAINING_LOGITS = 3  # logits, log-softmax, gradient
 _SCORING_LOGITS = 2  # logits, log-softmax
 
@@ -59,13 +58,15 @@ def estimate_memory(
     rows = min(config.micro_batch, config.batch_size // ranks.size)
     trained = min(rows * size.logits_per_row, size.logits_at_once)
     scored = min(config.evaluation.eval_batch_size * size.logits_per_row, size.logits_at_once)
-    kept = _RECOMPUTED if config.machine.checkpoint_activations else 1.0
+    kept = size.activations_per_row
+    if config.machine.checkpoint_activations and size.recomputed_per_row is not None:
+        kept = min(kept, size.recomputed_per_row)
     parts = ranks.size if config.machine.parallel == "fsdp" else 1
     return MemoryEstimate(
         weights=_FLOAT_BYTES * size.parameters // parts,
         optimizer=_FLOAT_BYTES * 3 * size.parameters // parts,  # with the gradients
         copies=_FLOAT_BYTES * 4 * size.parameters,  # the self-check and the first rank's checkpoints are whole
-        activations=int(_FLOAT_BYTES * rows * size.activations_per_row * kept),
+        activations=_FLOAT_BYTES * rows * kept,
         logits=_FLOAT_BYTES * max(_TRAINING_LOGITS * trained, _SCORING_LOGITS * scored),
     )
 

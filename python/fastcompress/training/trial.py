@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 
 def compile_if_wanted(run: TrainingRun) -> None:
-    """Compile the loss and try it."""
-    if {"on": True, "off": False, "auto": run.device.type == "cuda"}[run.config.machine.compile]:
-        run.make_step(compiled_or_eager(run.step.loss, lambda loss: _try_out(run, loss)))
+    """Compile the loss and try it. Where one rank cannot, none does, since all must communicate alike."""
+    if not {"on": True, "off": False, "auto": run.device.type == "cuda"}[run.config.machine.compile]:
+        return
+    eager = run.step.loss
+    loss = compiled_or_eager(eager, lambda loss: _try_out(run, loss))
+    has_failed = run.ranks.maximum(float(loss is eager)) > 0
+    run.make_step(eager if has_failed else loss)
 
 
 def seconds_per_step(run: TrainingRun) -> float:

@@ -32,6 +32,8 @@ from fastcompress.training.schedule import Horizon, learning_rate_multiplier
 from fastcompress.training.snapshots import save_best, save_last
 from fastcompress.training.spread import Spread
 
+SIGNAL_REPEATS = 10.0  # seconds within which several processes take a second signal for the first one again
+
 
 class TrainingRun:
     """The parts of one run and the order in which they act."""
@@ -72,8 +74,9 @@ class TrainingRun:
         self.logged = (0, 0.0)  # tokens and seconds at the last training line
         self.resumed_at: int | None = None
         self.in_step = False
-        self.may_save = self.ranks.size == 1  # after an interruption: whether all ranks know of it
-        self.guard = InterruptGuard()
+        is_alone = self.ranks.size == 1
+        self.may_save = is_alone  # after an interruption: whether all ranks know of it
+        self.guard = InterruptGuard(0.0 if is_alone else SIGNAL_REPEATS, announce=self.ranks.is_first)
         self.finite = FiniteGuard(self.device, self.ranks, only_losses=self.scaler.is_enabled())
         self.identity: dict[str, str] = {}  # what RunDirectory.prepare returned
 

@@ -147,8 +147,9 @@ class TrainingRun:
     def check_signals(self) -> None:
         """Stop all ranks, between two steps or batches of an evaluation, if one of them got a signal."""
         if self.ranks.size > 1:
-            self.guard.received = int(self.ranks.maximum(self.guard.received or 0)) or None
-            self.may_save = self.guard.received is not None
+            received = int(self.ranks.maximum(self.guard.received or 0))
+            if received:  # otherwise the guard is left alone: a signal may have come just now
+                self.guard.received, self.may_save = received, True
         self.guard.check()
 
     def make_one_step(self) -> None:

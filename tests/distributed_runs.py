@@ -103,6 +103,30 @@ def gradients(kind: ParallelKind | None, micro_batch_size: int) -> dict[str, tor
         return {name: getattr(value, "full_tensor", lambda value=value: value)() for name, value in found.items()}
 
 
+def overflow_is_skipped() -> bool:
+    """Whether an overflow in rank 1's part of the gradients keeps both ranks from changing a weight."""
+    torch.manual_seed(0)
+    model = MODEL.build()
+    with join_ranks(torch.device("cpu")) as ranks:
+        spread = spread_for(ranks, "fsdp")
+        loss, scaler = spread.wrap(LossModule(model)), torch.amp.GradScaler("cpu", init_scale=8.0)
+        step = OptimizerStep(
+            loss, make_optimizer(model, CONFIG), micro_batch_size=4, clip_norm=None, scaler=scaler, spread=spread
+        )
+        batch = {name: column[ranks.rank :: ranks.size] for name, column in uneven_batch().items()}
+        step.gradients(batch)
+        parts: list[Any] = [parameter.detach() for parameter in step.parameters]
+        before = [part.to_local().clone() for part in parts]
+        gradient: Any = step.parameters[0].grad
+        if ranks.rank == 1:
+            gradient.to_local()[0, 0] = float("inf")
+        scaler.unscale_(step.optimizer)
+        scaler.step(step.optimizer)
+        scaler.update()
+        same = all(torch.equal(old, new.to_local()) for old, new in zip(before, parts, strict=True))
+        return same and scaler.get_scale() == 4.0
+
+
 def count_reductions(kind: ParallelKind, micro_batch_size: int) -> int:
     """How often the gradients of one batch are brought together."""
     count = 0
@@ -151,6 +175,7 @@ def main(folder: Path) -> None:
         for size in (1, 2, 4):
             save_file(gradients(kind, size), folder / f"gradients-{kind}-{size}-{rank}.safetensors")
         found[kind]["reductions"] = [count_reductions(kind, size) for size in (1, 4)]
+    found["overflow"] = overflow_is_skipped()
     found["again"] = error_of(lambda: start(folder / "ddp"))
     found["diverged"] = error_of(lambda: start(folder / "diverged", learning_rate=1e30, warmup=0.0))
     found["odd"] = error_of(lambda: start(folder / "odd", batch_size=7))

@@ -173,6 +173,12 @@ def test_accumulation_communicates_gradients_once_a_step(folder: Path, kind: str
     assert in_parts == whole > 0
 
 
+def test_an_overflow_on_one_rank_skips_the_step_on_all(folder: Path) -> None:
+    """Under loss scaling and FSDP, where each rank sees its own part of the gradients. Under DDP all see the same."""
+    assert of_rank(folder, 0)["overflow"]
+    assert of_rank(folder, 1)["overflow"]
+
+
 def test_an_error_of_the_first_rank_is_one_on_every_rank(folder: Path) -> None:
     first, second = of_rank(folder, 0), of_rank(folder, 1)
     assert first["again"] == second["again"]

@@ -54,7 +54,8 @@ class TrainResult:
     """A finished run.
 
     Attributes:
-        model: The best weights by validation, in eval mode, on the device it was trained on.
+        model: The best weights by validation, in eval mode, on the device it was trained on; on the CPU where several
+            processes had a part of it each.
         steps, tokens, flops: All the run's, those before a resume too.
         seconds: Of training, without evaluation, checkpoints and compilation; tokens_per_second goes by it.
         new_steps: Those made by this call: 0 when a run that was done already was resumed.
@@ -155,8 +156,8 @@ def train(
             if not resume:  # only now, so that a run that cannot start leaves no folder
                 lock(create=True)
             run.identity = ranks.on_first(lambda: directory.prepare(model_config, rows, config, data, resume=resume))
-            if on_ready is not None and ranks.is_first:
-                on_ready()
+            if on_ready is not None:
+                ranks.on_first(on_ready)
             compile_if_wanted(run)
             if on_forecast is not None:
                 forecast = make_forecast(run)

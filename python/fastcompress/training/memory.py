@@ -17,6 +17,7 @@ itself with its 0.3 GB, decides. Compiled kernels and half precision need less.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,9 +115,15 @@ def fit_to_machine(
 
 
 def memory_for_each(device: torch.device, ranks: Ranks = ALONE) -> int | None:
-    """Bytes that each process can allocate now, or None where the system does not say. On a CPU processes share."""
+    """Bytes that each process can allocate now, or None where the system does not say; all ranks get the same figure.
+
+    On a CPU, the processes of a machine share its memory.
+    """
     available = available_memory(device)
-    return available // ranks.local_size if available is not None and device.type == "cpu" else available
+    if available is not None and device.type == "cpu":
+        available //= ranks.local_size
+    least = -ranks.maximum(-float("inf" if available is None else available))
+    return None if math.isinf(least) else int(least)
 
 
 def check_memory(

@@ -34,10 +34,10 @@ from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import cards_of, choose_device, kernels_of
-from fastcompress.training.distributed import join_ranks
+from fastcompress.training.distributed import Ranks, join_ranks
 from fastcompress.training.forecast import Forecast, make_forecast
 from fastcompress.training.loop import TrainingRun
-from fastcompress.training.memory import check_memory, fit_to_machine
+from fastcompress.training.memory import check_memory, fit_to_machine, memory_for_each
 from fastcompress.training.metrics import read_records
 from fastcompress.training.recompute import recomputed
 from fastcompress.training.run_directory import RunDirectory, describe_data
@@ -126,45 +126,52 @@ def train(
         loader = RowLoader(
             train_data, rows, batch_size=config.batch_size, seed=config.seed, rank=ranks.rank, world_size=ranks.size
         )
-        fitted = fit_to_machine(config, model_config, device, ranks)
-        check_memory(model_config, fitted, device, ranks=ranks)
-
-        def lock(*, create: bool) -> None:
-            ranks.on_first(lambda: stack.enter_context(directory.locked(create=create)) if ranks.is_first else None)
-
+        available = memory_for_each(device, ranks)
+        fitted = fit_to_machine(config, model_config, device, ranks, available)
+        check_memory(model_config, fitted, device, available, ranks)
         if resume:  # before anything in the folder is read
-            lock(create=False)
+            ranks.on_first(lambda: _lock(stack, directory, create=False))
+            ranks.on_first(lambda: directory.check_same_run(model_config, rows, config, data))
         stack.enter_context(limited_threads(threads_for(model_config, fitted)))
         stack.enter_context(torch.random.fork_rng(cards_of(device)))
         feed = stack.enter_context(BatchFeed(loader, device))
-        torch.manual_seed(config.seed)
-        model = model_config.build(kernels_of(config.machine)).to(device)
-        if resume:
-            ranks.on_first(lambda: directory.check_same_run(model.config, rows, config, data))
-        elif config.self_check:  # of the model as it is before it is spread over ranks
-            with torch.random.fork_rng(cards_of(device)):
-                self_check(model, config)
+        model = _make_model(model_config, config, ranks, device, check=config.self_check and not resume)
         if config.machine.checkpoint_activations:
             stack.enter_context(recomputed(model))
-        if not ranks.is_first:  # whose dropout goes on from the draws of the weights
-            torch.manual_seed(ranks.seed(config.seed))
         spread = spread_for(ranks, config.machine.parallel)
         run = TrainingRun(model, codec, validation, fitted, directory, feed, on_metrics, spread)
         if resume and directory.last.exists():  # a run stopped before its first checkpoint starts again
             restore(run)
         if not run.is_done():
             if not resume:  # only now, so that a run that cannot start leaves no folder
-                lock(create=True)
+                ranks.on_first(lambda: _lock(stack, directory, create=True))
             run.identity = ranks.on_first(lambda: directory.prepare(model_config, rows, config, data, resume=resume))
             if on_ready is not None:
                 ranks.on_first(on_ready)
             compile_if_wanted(run)
-            if on_forecast is not None:
-                forecast = make_forecast(run)
-                if ranks.is_first:
-                    on_forecast(forecast)
+            forecast = make_forecast(run) if on_forecast is not None else None
+            if forecast is not None and on_forecast is not None and ranks.is_first:
+                on_forecast(forecast)
             run.run(show_progress=progress)
         return _result(run)
+
+
+def _lock(stack: contextlib.ExitStack, directory: RunDirectory, *, create: bool) -> None:
+    stack.enter_context(directory.locked(create=create))
+
+
+def _make_model(
+    model_config: ModelConfig, config: TrainConfig, ranks: Ranks, device: torch.device, *, check: bool
+) -> LanguageModel:
+    """Draw the weights, the same on every rank, and look whether the model is wired right. Seeds the generators."""
+    torch.manual_seed(config.seed)
+    model = model_config.build(kernels_of(config.machine)).to(device)
+    if check:  # before the model is spread over ranks
+        with torch.random.fork_rng(cards_of(device)):
+            self_check(model, config)
+    if not ranks.is_first:  # whose dropout goes on from the draws of the weights
+        torch.manual_seed(ranks.seed(config.seed))
+    return model
 
 
 def threads_for(model_config: ModelConfig, config: TrainConfig) -> int:

@@ -24,6 +24,7 @@ from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.training import memory
 from fastcompress.training.config import TrainConfig
+from fastcompress.training.distributed import Ranks
 from fastcompress.training.train import train
 
 CPU = torch.device("cpu")
@@ -62,6 +63,8 @@ CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
                 {"batch_size": 2, "eval_batch_size": 2}),
     "activations": ("modern", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256},
                     {"batch_size": 32, "micro_batch_size": 16}),
+    "recomputed": ("modern", {"vocab_size": 257, "num_layers": 8, "num_heads": 4, "width": 128, "context_length": 256},
+                   {"batch_size": 8, "checkpoint_activations": True}),
     "dropout": ("workshop", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256},
                 {"batch_size": 16}),
     "logits": ("modern", {"vocab_size": 60_000, "num_layers": 1, "num_heads": 2, "width": 32, "context_length": 64},
@@ -81,6 +84,50 @@ def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str)
     ).stdout
     estimate = memory.estimate_memory(PRESETS[preset](**model), TrainConfig(steps=2, **training))  # type: ignore[arg-type]
     assert estimate.total / FACTOR <= int(output) <= estimate.total * FACTOR
+
+
+def test_recomputed_blocks_need_a_fraction_of_the_activations() -> None:
+    model = GPTConfig.modern(vocab_size=257, num_layers=12, num_heads=4, width=128)
+    kept, recomputed = (
+        memory.estimate_memory(model, TrainConfig(steps=1, checkpoint_activations=on)).activations
+        for on in (False, True)
+    )
+    assert 0.2 < recomputed / kept < 0.4
+
+
+def test_each_process_has_a_part_of_what_fsdp_divides() -> None:
+    model = GPTConfig.modern(vocab_size=257)
+    alone, ddp, fsdp = (
+        memory.estimate_memory(model, TrainConfig(steps=1, parallel=kind), ranks=Ranks(0, size))
+        for kind, size in (("ddp", 1), ("ddp", 4), ("fsdp", 4))
+    )
+    assert (ddp.weights, ddp.optimizer) == (alone.weights, alone.optimizer)
+    assert (fsdp.weights, fsdp.optimizer) == (alone.weights // 4, alone.optimizer // 4)
+    assert 4 * ddp.activations == 4 * fsdp.activations == alone.activations  # of their rows
+
+
+def test_the_largest_micro_batch_that_fits_is_found() -> None:
+    model = GPTConfig.modern(vocab_size=257)
+    config = TrainConfig(steps=1, batch_size=24, fit_micro_batch=True)
+
+    def fitted(available: int) -> int:
+        return memory.fit_to_machine(config, model, CPU, available=available).micro_batch
+
+    need = {n: memory.estimate_memory(model, config.override({"micro_batch_size": n})).total for n in (1, 2, 6, 24)}
+    assert [fitted(need[n]) for n in need] == list(need)
+    assert fitted(need[6] - 1) == 4
+    assert fitted(need[1] - 1) == 1  # which the check of memory then refuses
+    given = config.override({"micro_batch_size": 3})
+    assert memory.fit_to_machine(given, model, CPU, available=need[24]).micro_batch == 3
+
+
+def test_micro_batches_divide_the_rows_of_a_process() -> None:
+    model, two = GPTConfig.modern(vocab_size=257), Ranks(0, 2)
+    config = TrainConfig(steps=1, batch_size=12)
+    assert memory.fit_to_machine(config, model, CPU) == config
+    assert memory.fit_to_machine(config, model, CPU, two).micro_batch == 6
+    with pytest.raises(ConfigError, match="micro_batch_size is 4; it must divide 6, the rows of a batch that each"):
+        memory.fit_to_machine(config.override({"micro_batch_size": 4}), model, CPU, two)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

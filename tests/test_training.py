@@ -653,6 +653,19 @@ def test_a_second_signal_acts_at_once() -> None:
         signal.signal(signal.SIGINT, previous)
 
 
+def test_under_torchrun_a_signal_that_comes_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes from the terminal and from torchrun; later on, it acts as it would without the guard."""
+    clock = types.SimpleNamespace(now=0.0)
+    monkeypatch.setattr("fastcompress.training.interrupt.time", types.SimpleNamespace(monotonic=lambda: clock.now))
+    with InterruptGuard(10.0) as guard:
+        for clock.now in (1.0, 2.0):
+            signal.raise_signal(signal.SIGINT)
+        assert guard.received == signal.SIGINT
+        clock.now = 12.0
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
 def test_the_first_signal_says_what_happens(capfd: pytest.CaptureFixture[str]) -> None:
     with InterruptGuard():
         signal.raise_signal(signal.SIGINT)

@@ -19,6 +19,7 @@ from fastcompress.training.settings_file import lay_over, parse_setting, read_to
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
     from fastcompress.models.protocol import ModelConfig
+    from fastcompress.training.forecast import Forecast
     from fastcompress.training.train import TrainResult
 
 
@@ -56,6 +57,8 @@ def train(
 
     Give one horizon: --steps, --tokens, --flops or --seconds. Ctrl-C saves; --resume goes on.
     """
+    from fastcompress.training.distributed import is_first_process
+
     directory = Path(run_dir)
     model, training, source = _settings(config_file, assignments, options)
     if not resume:  # a run that goes on knows its text and its codec
@@ -88,9 +91,11 @@ def train(
         _check_memory(model_config, config)
         result = _train(data, codec, model_config, config, directory, resume)
     except (KeyboardInterrupt, SystemExit):
-        if (directory / "config.json").exists():
+        if (directory / "config.json").exists() and is_first_process():
             click.echo(f"stopped; go on with: {_resume_command(directory)}", err=True)
         raise
+    if not is_first_process():  # of those that torchrun started
+        return
     if resume and not result.new_steps:
         click.echo(f"{directory}: done already, with {count(result.steps, 'step')}; no step was made", err=True)
     _show(result, directory, codec, as_json)
@@ -188,6 +193,9 @@ def _train(
         if not resume:
             data.save(directory)
 
+    def foretell(forecast: Forecast) -> None:
+        click.echo(f"{directory}: {forecast}", err=True)
+
     def show(record: dict[str, Any]) -> None:
         if record["event"] == "eval" and not sys.stderr.isatty():
             click.echo(
@@ -210,6 +218,7 @@ def _train(
             resume=resume,
             on_ready=begin,
             on_metrics=show,
+            on_forecast=foretell,
             progress=True,
         )
     except OutputError as error:  # a full disk, say: the last checkpoint is whole

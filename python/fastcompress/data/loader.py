@@ -78,6 +78,22 @@ class RowLoader:
         samples = (step * self.batch_size + row for row in range(self.rank, self.batch_size, self.world_size))
         return self.rows.stack([self.rows.training_row(self.dataset, self._begin(sample)) for sample in samples])
 
+    def documents(self, step: int) -> list[int]:
+        """Return the numbers of the documents that the rows of all ranks at `step` are from, in order.
+
+        Cost: O(documents) of the dataset.
+        """
+        ends = np.array([end for _, end in self.dataset.document_ranges()])  # of each document, where its end id is
+        found: set[int] = set()
+        for sample in range(step * self.batch_size, (step + 1) * self.batch_size):
+            begin = self._begin(sample)
+            first, last = np.searchsorted(ends, (begin, begin + self.rows.tokens_per_row - 1))
+            found.update(range(first, min(last, len(ends) - 1) + 1))
+            beyond = begin + self.rows.tokens_per_row - self.dataset.num_tokens  # the stream is a circle
+            if beyond > 0:
+                found.update(range(int(np.searchsorted(ends, beyond - 1)) + 1))
+        return sorted(found)
+
     def epoch(self, step: int) -> float:
         """Epochs completed before `step`, such as 1.5 in the middle of the second."""
         return step * self.batch_size / self.num_windows

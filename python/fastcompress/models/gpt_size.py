@@ -16,11 +16,13 @@ def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSiz
     # The fused kernel keeps no scores, but on the CPU there is none with dropout.
     has_scores = kernels.attention == "plain" or (config.dropout > 0 and device_type == "cpu")
     scores = 3 * config.num_heads * config.context_length if has_scores else 0
-    kept = config.num_layers * (_block_activations(config) + scores) + _option_activations(config)
+    block, others = _block_activations(config) + scores, _option_activations(config)
     return ModelSize(
         parameters=tables + config.num_layers * _block_parameters(config) + _other_parameters(config),
         table_parameters=tables,
-        activations_per_row=config.context_length * kept,
+        activations_per_row=config.context_length * (config.num_layers * block + others),
+        # Of each block the inputs of attention, MLP and norms; of one, all of it with its gradients.
+        recomputed_per_row=config.context_length * (config.num_layers * 6 * config.width + block + block // 2 + others),
         logits_per_row=config.context_length * config.vocab_size,
         logits_at_once=max(kernels.logits_at_once or piece_of(device_type), config.vocab_size),
     )

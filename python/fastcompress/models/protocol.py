@@ -58,6 +58,7 @@ class ModelSize:
         parameters: Trained numbers.
         table_parameters: Those that grow with the vocabulary.
         activations_per_row: What the forward pass of a row keeps for the backward pass, without logits.
+        recomputed_per_row: The same where the inside of blocks is computed again in the backward pass; None: not known.
         logits_per_row: Numbers predicted for a row.
         logits_at_once: Most logits that exist at a time.
     """
@@ -65,6 +66,7 @@ class ModelSize:
     parameters: int
     table_parameters: int = 0
     activations_per_row: int = 0
+    recomputed_per_row: int | None = None
     logits_per_row: int = 0
     logits_at_once: int = 1 << 62
 

@@ -7,11 +7,13 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.training.checkpoint import Run, load_run
     from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
+    from fastcompress.training.forecast import Forecast
     from fastcompress.training.train import TrainResult, train
 
 __all__ = [
     "AdamWConfig",
     "EvaluationConfig",
+    "Forecast",
     "MachineConfig",
     "Run",
     "ScheduleConfig",
@@ -26,6 +28,7 @@ _show(
     {
         "AdamWConfig": "config",
         "EvaluationConfig": "config",
+        "Forecast": "forecast",
         "MachineConfig": "config",
         "Run": "checkpoint",
         "ScheduleConfig": "config",

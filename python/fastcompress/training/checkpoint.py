@@ -1,7 +1,9 @@
 """Checkpoints: one safetensors file each, tensors as tensors and everything else as JSON in its header.
 
 FORMAT, version 2. Tensor names: ``model/<parameter>``; ``optimizer/<parameter>/<state>``; ``random/<device
-type>`` (uint8, torch's generator states). Header metadata: ``format``, ``version`` and ``state``, a JSON
+type>`` (uint8, torch's generator states; ``random/<rank>/<device type>`` for ranks after the first, if the run had
+several: the file is the same otherwise, and a run goes on under any number of ranks).
+Header metadata: ``format``, ``version`` and ``state``, a JSON
 object (kind and configuration of the model, training settings, fingerprints of codec and rows, where the run
 stands, loss scaling). A tied head
 is stored once, under the embedding's name. ``best.safetensors`` holds the model's tensors only;
@@ -39,6 +41,7 @@ from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.training import checksum
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import choose_device
+from fastcompress.training.distributed import ALONE, Ranks
 from fastcompress.training.run_directory import RunDirectory
 
 FORMAT = "fastcompress-checkpoint"
@@ -156,7 +159,17 @@ def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> 
     check_shapes(model, checkpoint, path)
     tensors = renamed(model, checkpoint)
     for name, parameter in model_tensors(model).items():
-        parameter.copy_(tensors[name])
+        parameter.copy_(_spread_like(parameter, tensors[name]))
+
+
+def _spread_like(parameter: Tensor, whole: Tensor) -> Tensor:
+    """Return this rank's part of a tensor, as a distributed one, if the parameter is distributed."""
+    mesh = getattr(parameter, "device_mesh", None)
+    if mesh is None or not whole.dim():
+        return whole
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(whole.to(parameter.device), mesh, parameter.placements)  # type: ignore[attr-defined]
 
 
 def renamed(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -202,7 +215,7 @@ def load_optimizer_tensors(
         parameter = named.get(parameter_name)
         if parameter is None or (tensor.dim() and tensor.shape != parameter.shape):
             raise FormatError(f"{path}: tensor {name} does not fit the model the file describes; it is damaged")
-        loaded.setdefault(parameter, {})[key] = tensor
+        loaded.setdefault(parameter, {})[key] = _spread_like(parameter, tensor)
     if loaded and len(loaded) != len(named):
         raise FormatError(f"{path}: lacks optimizer state of some parameters; it is damaged")
     # Through load_state_dict, which puts each tensor on the device and in the type this optimizer wants.
@@ -213,25 +226,31 @@ def load_optimizer_tensors(
     optimizer.load_state_dict(form)
 
 
-def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """Return the states of the generators that dropout on ``device`` draws from."""
-    states = {RANDOM + "cpu": torch.get_rng_state()}
+def random_tensors(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Tensor]:
+    """Return the states of the generators that dropout on ``device`` draws from, those of all ranks on the first."""
+    states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
-        states[RANDOM + "cuda"] = torch.cuda.get_rng_state(device)
+        states["cuda"] = torch.cuda.get_rng_state(device)
     elif device.type == "mps":
-        states[RANDOM + "mps"] = torch.mps.get_rng_state()
-    return states
+        states["mps"] = torch.mps.get_rng_state()
+    gathered = {name: ranks.gather(state) for name, state in states.items()}
+    return {_random_name(name, rank): state for name, all_of in gathered.items() for rank, state in enumerate(all_of)}
 
 
-def load_random_tensors(device: torch.device, checkpoint: Checkpoint) -> None:
+def _random_name(device_type: str, rank: int) -> str:
+    return f"{RANDOM}{device_type}" if rank == 0 else f"{RANDOM}{rank}/{device_type}"
+
+
+def load_random_tensors(device: torch.device, checkpoint: Checkpoint, ranks: Ranks = ALONE) -> None:
     """Restore what ``random_tensors`` returned; a generator that is not in the checkpoint keeps its state."""
-    states = checkpoint.tensors
-    if RANDOM + "cpu" in states:
-        torch.set_rng_state(states[RANDOM + "cpu"])
-    if device.type == "cuda" and RANDOM + "cuda" in states:
-        torch.cuda.set_rng_state(states[RANDOM + "cuda"], device)
-    elif device.type == "mps" and RANDOM + "mps" in states:
-        torch.mps.set_rng_state(states[RANDOM + "mps"])
+    names = {device_type: _random_name(device_type, ranks.rank) for device_type in ("cpu", "cuda", "mps")}
+    states = {kind: checkpoint.tensors[name] for kind, name in names.items() if name in checkpoint.tensors}
+    if "cpu" in states:
+        torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)
+    elif device.type == "mps" and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])
 
 
 def check_codec(checkpoint: Checkpoint, codec: Codec, path: Path) -> None:

@@ -37,6 +37,7 @@ from fastcompress.models.settings import (
 ScheduleKind = Literal["warmup_stable_decay", "cosine"]
 PrecisionChoice = Literal["auto", "float32", "bfloat16", "float16"]
 CompileChoice = Literal["auto", "on", "off"]
+ParallelKind = Literal["ddp", "fsdp"]
 
 HORIZONS = ("steps", "tokens", "flops", "seconds")
 
@@ -111,6 +112,12 @@ class MachineConfig:
         logits_at_once: Most logits that exist at a time. Default: what suits the device.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
             memory. Default: all.
+        fit_micro_batch: Take the largest micro-batch that fits into memory by the estimate, where ``micro_batch_size``
+            is not given.
+        checkpoint_activations: Compute the inside of blocks again in the backward pass instead of keeping it: less
+            memory, a third more operations.
+        parallel: How several processes (torchrun) share a model: ``"ddp"`` (each has all of it) or ``"fsdp"`` (each
+            has a part of every tensor).
         num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
             number.
     """
@@ -121,10 +128,14 @@ class MachineConfig:
     attention: Literal["sdpa", "plain"] = "sdpa"
     logits_at_once: int | None = None
     micro_batch_size: int | None = None
+    fit_micro_batch: bool = False
+    checkpoint_activations: bool = False
+    parallel: ParallelKind = "ddp"
     num_threads: int | None = None
 
     def __post_init__(self) -> None:
         check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
+        check_choices(self, parallel=ParallelKind)
         optional = ("micro_batch_size", "num_threads", "logits_at_once")
         check_counts(self, *optional, may_lack=optional)
 

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-from fastcompress.data.rows import WEIGHT
 from fastcompress.errors import ConfigError
-from fastcompress.models.protocol import Batch, Kernels, LanguageModel
+from fastcompress.models.protocol import Kernels
 from fastcompress.training.config import MachineConfig, PrecisionChoice
-from fastcompress.training.optimizer import LossFunction
+from fastcompress.training.loss import LossFunction
+from fastcompress.training.loss import loss_of as loss_of  # where both were before
+from fastcompress.training.loss import weighted_loss as weighted_loss
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
@@ -90,33 +89,6 @@ def autocast_for(precision: Precision, device_type: str) -> contextlib.AbstractC
 def scaler_for(precision: Precision, device_type: str) -> torch.amp.GradScaler:
     """Loss scaling where gradients could underflow (float16), else a scaler that does nothing."""
     return torch.amp.GradScaler(device_type, enabled=precision == "float16")
-
-
-def loss_of(model: LanguageModel) -> LossFunction:
-    """The loss of ``model``: the mean of what events cost, by their weights."""
-
-    def loss(batch: Batch, whole_weight: Tensor | None = None) -> Tensor:
-        return weighted_loss(model.nats(batch), batch[WEIGHT], whole_weight)  # float32[]
-
-    return loss
-
-
-def weighted_loss(nats: Tensor, weight: Tensor, whole_weight: Tensor | None = None) -> Tensor:
-    """A micro-batch's share of the mean over a whole batch: sum(nats * weight) / whole_weight, ``float32[]``.
-
-    Args:
-        nats: ``float32[B, S]``.
-        weight: ``float32[B, S]``.
-        whole_weight: ``float32[]``, the sum of the whole batch's weights; None: this is the whole batch.
-
-    The sum is divided by the micro-batch's own weight and by its share, one after the other, and events are added up in
-    the order of torch's mean cross-entropy. So on the CPU the loss has the bits of a mean over equal micro-batches.
-    """
-    own = weight.sum().clamp(min=1.0)  # []: it cancels out, so a micro-batch without events needs no other value
-    whole = weight.sum() if whole_weight is None else whole_weight
-    costs = (nats * weight).flatten()  # [B S]
-    total = F.nll_loss(-costs[:, None], costs.new_zeros(costs.shape, dtype=torch.int64), reduction="sum")  # []
-    return total / own / (whole / own)
 
 
 def compiled_or_eager(

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -15,12 +16,15 @@ MESSAGE = b"\nstopping after this step and saving; once more to stop at once\n"
 class InterruptGuard:
     """While entered, the first SIGINT or SIGTERM only sets a flag that ``check`` turns into an exception, and says so.
 
-    A second one acts as it would without the guard. Outside the main thread, where Python delivers no
+    A second one acts as it would without the guard, unless it comes within ``repeat_seconds``: under torchrun, a Ctrl-C
+    arrives from the terminal and from torchrun itself. Outside the main thread, where Python delivers no
     signals, and for signals the process ignores, the guard does nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, repeat_seconds: float = 0.0, *, announce: bool = True) -> None:
+        self.repeat_seconds, self.announce = repeat_seconds, announce
         self.received: int | None = None
+        self._first: dict[int, float] = {}  # when each signal came first
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> InterruptGuard:
@@ -46,7 +50,14 @@ class InterruptGuard:
             raise SystemExit(128 + self.received)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        self.received = number
-        with contextlib.suppress(OSError):  # past sys.stderr, which may be in the middle of a write
-            os.write(2, MESSAGE)
-        signal.signal(number, self._previous[number])
+        now = time.monotonic()
+        if number not in self._first:
+            self._first[number], self.received = now, number
+            if self.announce:
+                with contextlib.suppress(OSError):  # past sys.stderr, which may be in the middle of a write
+                    os.write(2, MESSAGE)
+        elif now - self._first[number] >= self.repeat_seconds:
+            signal.signal(number, self._previous[number])
+            signal.raise_signal(number)
+        if not self.repeat_seconds:
+            signal.signal(number, self._previous[number])

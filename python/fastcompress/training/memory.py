@@ -17,6 +17,7 @@ itself with its 0.3 GB, decides. Compiled kernels and half precision need less.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.models.protocol import ModelConfig
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import kernels_of
+from fastcompress.training.distributed import ALONE, Ranks
 
 _FLOAT_BYTES = 4
 _TRAINING_LOGITS = 3  # logits, log-softmax, gradient
@@ -49,35 +51,102 @@ class MemoryEstimate:
         return self.weights + self.optimizer + self.copies + self.activations + self.logits
 
 
-def estimate_memory(model: ModelConfig, config: TrainConfig, device_type: str = "cpu") -> MemoryEstimate:
-    """Estimate what training `model` with `config` on a kind of device needs. Allocates nothing."""
+def estimate_memory(
+    model: ModelConfig, config: TrainConfig, device_type: str = "cpu", ranks: Ranks = ALONE
+) -> MemoryEstimate:
+    """Estimate what training `model` with `config` on a kind of device needs, for each process. Allocates nothing."""
     size = model.size(device_type, kernels_of(config.machine))
-    rows = config.micro_batch
+    rows = min(config.micro_batch, config.batch_size // ranks.size)
     trained = min(rows * size.logits_per_row, size.logits_at_once)
     scored = min(config.evaluation.eval_batch_size * size.logits_per_row, size.logits_at_once)
+    kept = size.activations_per_row
+    if config.machine.checkpoint_activations and size.recomputed_per_row is not None:
+        kept = min(kept, size.recomputed_per_row)
+    parts = ranks.size if config.machine.parallel == "fsdp" else 1
     return MemoryEstimate(
-        weights=_FLOAT_BYTES * size.parameters,
-        optimizer=_FLOAT_BYTES * 3 * size.parameters,  # with the gradients
-        copies=_FLOAT_BYTES * 4 * size.parameters,
-        activations=_FLOAT_BYTES * rows * size.activations_per_row,
+        weights=_FLOAT_BYTES * size.parameters // parts,
+        optimizer=_FLOAT_BYTES * 3 * size.parameters // parts,  # with the gradients
+        copies=_FLOAT_BYTES * 4 * size.parameters,  # the self-check and the first rank's checkpoints are whole
+        activations=_FLOAT_BYTES * rows * kept,
         logits=_FLOAT_BYTES * max(_TRAINING_LOGITS * trained, _SCORING_LOGITS * scored),
     )
 
 
-def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device, available: int | None = None) -> None:
+def fit_to_machine(
+    config: TrainConfig,
+    model: ModelConfig,
+    device: torch.device,
+    ranks: Ranks = ALONE,
+    available: int | None = None,
+) -> TrainConfig:
+    """Settle the micro-batch: at most a rank's rows of a batch, and what fits into memory where that is asked for.
+
+    Args:
+        config: The settings of the run.
+        model: The model to be trained.
+        device: Where.
+        ranks: The processes that share a batch.
+        available: Bytes for each of them; None for what is free now.
+
+    Raises:
+        ConfigError: The micro-batch does not divide a rank's rows.
+    """
+    rows = config.batch_size // ranks.size
+    if config.machine.micro_batch_size is None and config.machine.fit_micro_batch:
+        if available is None:
+            available = memory_for_each(device, ranks)
+        divisors = [number for number in range(rows, 0, -1) if rows % number == 0]
+        fits = (
+            number
+            for number in divisors
+            if available is None
+            or estimate_memory(model, config.override({"micro_batch_size": number}), device.type, ranks).total
+            <= available
+        )
+        return config.override({"micro_batch_size": next(fits, 1)})
+    if ranks.size == 1:
+        return config
+    if rows % min(config.micro_batch, rows):
+        raise ConfigError(
+            f"micro_batch_size is {config.micro_batch}; it must divide {rows}, the rows of a batch that each of "
+            f"{ranks.size} processes reads"
+        )
+    return config.override({"micro_batch_size": min(config.micro_batch, rows)})
+
+
+def memory_for_each(device: torch.device, ranks: Ranks = ALONE) -> int | None:
+    """Bytes that each process can allocate now, or None where the system does not say; all ranks get the same figure.
+
+    On a CPU, the processes of a machine share its memory.
+    """
+    available = available_memory(device)
+    if available is not None and device.type == "cpu":
+        available //= ranks.local_size
+    least = -ranks.maximum(-float("inf" if available is None else available))
+    return None if math.isinf(least) else int(least)
+
+
+def check_memory(
+    model: ModelConfig,
+    config: TrainConfig,
+    device: torch.device,
+    available: int | None = None,
+    ranks: Ranks = ALONE,
+) -> None:
     """Refuse a run that cannot fit into memory, before anything is allocated.
 
     Args:
         model: The model to be trained.
         config: How.
         device: Where.
-        available: Bytes there are; None to ask the system, which not every system answers.
+        available: Bytes for each process; None for what is free now.
+        ranks: The processes.
 
     Raises:
         ConfigError: The estimate exceeds what is available; the message has the estimate and what to use instead.
     """
-    available = available_memory(device) if available is None else available
-    need = estimate_memory(model, config, device.type)
+    available = memory_for_each(device, ranks) if available is None else available
+    need = estimate_memory(model, config, device.type, ranks)
     if available is None or need.total <= available:
         return
     parts = ", ".join(
@@ -95,7 +164,7 @@ def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device, 
             "or bpe-4096; lz77 has 16.7 million)"
         )
     elif need.activations > need.total / 2:
-        remedy = "most of it is for activations: use a smaller micro batch, context or model"
+        remedy = "most of it is for activations: use a smaller micro batch, context or model, or checkpoint_activations"
     else:
         remedy = "use a smaller model, or a machine with more memory"
     raise ConfigError(

@@ -8,7 +8,6 @@ clipping.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,9 +16,8 @@ from torch import Tensor, nn
 from fastcompress.data.rows import WEIGHT
 from fastcompress.models.protocol import Batch
 from fastcompress.training.config import TrainConfig
-
-# (columns of rows, the sum of the whole batch's weights, float32[]) -> their part of the mean of nats, float32[]
-LossFunction = Callable[[Batch, Tensor], Tensor]
+from fastcompress.training.loss import LossFunction as LossFunction
+from fastcompress.training.spread import Spread
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
@@ -54,6 +52,7 @@ class OptimizerStep:
         clip_norm: Largest gradient norm let through; None: any.
         autocast: Reusable context of the forward pass.
         scaler: Loss scaling for float16; a disabled one otherwise.
+        spread: How gradients of several ranks come together; default: there is one rank.
     """
 
     def __init__(
@@ -65,7 +64,9 @@ class OptimizerStep:
         clip_norm: float | None,
         autocast: contextlib.AbstractContextManager[Any] | None = None,
         scaler: torch.amp.GradScaler | None = None,
+        spread: Spread | None = None,
     ) -> None:
+        self.spread = spread or Spread()
         self.loss, self.optimizer = loss, optimizer
         self.micro_batch_size, self.clip_norm = micro_batch_size, clip_norm
         self.autocast = autocast or contextlib.nullcontext()
@@ -81,7 +82,7 @@ class OptimizerStep:
         loss = self.gradients(batch)  # []
         self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm
-        norm = nn.utils.clip_grad_norm_(self.parameters, limit)  # []
+        norm = self.spread.whole(nn.utils.clip_grad_norm_(self.parameters, limit))  # []
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.scaler.step(self.optimizer)
@@ -92,11 +93,13 @@ class OptimizerStep:
         """Leave in ``.grad`` the gradient of the batch's mean loss (times the loss scale), nothing older."""
         self.optimizer.zero_grad(set_to_none=True)
         weight = batch[WEIGHT]  # [B, S]
-        whole_weight, total = weight.sum(), torch.zeros((), device=weight.device)  # [] each
+        whole_weight = self.spread.whole_weight(weight.sum())  # []
+        total = torch.zeros((), device=weight.device)  # []
         for begin in range(0, len(weight), self.micro_batch_size):
             rows = {name: column[begin : begin + self.micro_batch_size] for name, column in batch.items()}
-            with self.autocast:
-                loss = self.loss(rows, whole_weight)  # []
-            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            with self.spread.micro_batch(is_last=begin + self.micro_batch_size >= len(weight)):
+                with self.autocast:
+                    loss = self.loss(rows, whole_weight)  # []
+                self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total

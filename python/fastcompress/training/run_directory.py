@@ -1,5 +1,7 @@
 """The folder a run leaves behind: config.json, codec.json, metrics.jsonl, last.safetensors, best.safetensors.
 
+A run that diverged leaves diverged.safetensors beside them: its state at the end, to look into.
+
 A run never overwrites another: a folder that holds one is refused unless the run is to be resumed, and a
 resumed run must be the same run: same model, same batches, same codec, same training tokens and validation text.
 """
@@ -56,6 +58,10 @@ class RunDirectory:
     @property
     def best(self) -> Path:
         return self.path / "best.safetensors"
+
+    @property
+    def diverged(self) -> Path:
+        return self.path / "diverged.safetensors"
 
     @contextlib.contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:

@@ -34,11 +34,17 @@ from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import cards_of, choose_device, kernels_of
+from fastcompress.training.distributed import Ranks, join_ranks
+from fastcompress.training.forecast import Forecast, make_forecast
 from fastcompress.training.loop import TrainingRun
-from fastcompress.training.memory import check_memory
+from fastcompress.training.memory import check_memory, fit_to_machine, memory_for_each
 from fastcompress.training.metrics import read_records
+from fastcompress.training.recompute import recomputed
 from fastcompress.training.run_directory import RunDirectory, describe_data
 from fastcompress.training.selfcheck import self_check
+from fastcompress.training.snapshots import restore
+from fastcompress.training.spread import spread_for
+from fastcompress.training.trial import compile_if_wanted
 
 CURVE_FIELDS = ("step", "tokens", "flops", "seconds", "train_bits_per_byte", "validation_bits_per_byte")
 
@@ -48,7 +54,8 @@ class TrainResult:
     """A finished run.
 
     Attributes:
-        model: The best weights by validation, in eval mode, on the device it was trained on.
+        model: The best weights by validation, in eval mode, on the device it was trained on; on the CPU where several
+            processes had a part of it each.
         steps, tokens, flops: All the run's, those before a resume too.
         seconds: Of training, without evaluation, checkpoints and compilation; tokens_per_second goes by it.
         new_steps: Those made by this call: 0 when a run that was done already was resumed.
@@ -83,6 +90,7 @@ def train(
     resume: bool = False,
     on_ready: Callable[[], None] | None = None,
     on_metrics: Callable[[dict[str, Any]], None] | None = None,
+    on_forecast: Callable[[Forecast], None] | None = None,
     progress: bool = True,
 ) -> TrainResult:
     """Train a model from scratch, or go on with a stopped run; leaves ``run_directory`` ready for either.
@@ -96,7 +104,12 @@ def train(
         resume: Go on with the run in it; this file's head says what may differ.
         on_ready: Called once all is checked and ``run_directory`` holds the run, before the first step.
         on_metrics: Called with each record of ``metrics.jsonl`` (``training/metrics.py``), between two steps.
+        on_forecast: Called before the first step with the memory and the time that the run will need, which takes two
+            trial passes.
         progress: Show a progress bar on a terminal, a line now and then elsewhere.
+
+    Under torchrun, every process makes the same call and returns the same result (``training/distributed.py``); the
+    callbacks are those of the first one.
 
     torch's global CPU and CUDA generators are left as found. Raises ConfigError, MismatchError: settings, codec,
     data, model and the run to resume do not fit each other. DataError: too little text, or nothing to resume from.
@@ -105,31 +118,62 @@ def train(
     """
     _check_inputs(codec, train_data, validation)
     rows = model_config.rows(codec)
-    device = choose_device(config.machine.device)
-    check_memory(model_config, config, device)
-    loader = RowLoader(train_data, rows, batch_size=config.batch_size, seed=config.seed)
     directory = RunDirectory(Path(run_directory))
     data = describe_data(train_data, validation)
     with contextlib.ExitStack() as stack:
+        ranks = stack.enter_context(join_ranks(choose_device(config.machine.device)))
+        device = ranks.device(choose_device(config.machine.device))
+        loader = RowLoader(
+            train_data, rows, batch_size=config.batch_size, seed=config.seed, rank=ranks.rank, world_size=ranks.size
+        )
+        available = memory_for_each(device, ranks)
+        fitted = fit_to_machine(config, model_config, device, ranks, available)
+        check_memory(model_config, fitted, device, available, ranks)
         if resume:  # before anything in the folder is read
-            stack.enter_context(directory.locked(create=False))
-        stack.enter_context(limited_threads(threads_for(model_config, config)))
+            ranks.on_first(lambda: _lock(stack, directory, create=False))
+            ranks.on_first(lambda: directory.check_same_run(model_config, rows, config, data))
+        stack.enter_context(limited_threads(threads_for(model_config, fitted)))
         stack.enter_context(torch.random.fork_rng(cards_of(device)))
         feed = stack.enter_context(BatchFeed(loader, device))
-        torch.manual_seed(config.seed)
-        model = model_config.build(kernels_of(config.machine))
-        model.read_codec(codec)
-        run = TrainingRun(model, codec, validation, config, directory, feed, on_metrics)
-        _restore_or_check(run, data, resume)
+        model = _make_model(model_config, codec, config, ranks, device, check=config.self_check and not resume)
+        if config.machine.checkpoint_activations:
+            stack.enter_context(recomputed(model))
+        spread = spread_for(ranks, config.machine.parallel)
+        run = TrainingRun(model, codec, validation, fitted, directory, feed, on_metrics, spread)
+        if resume and directory.last.exists():  # a run stopped before its first checkpoint starts again
+            restore(run)
         if not run.is_done():
             if not resume:  # only now, so that a run that cannot start leaves no folder
-                stack.enter_context(directory.locked(create=True))
-            run.identity = directory.prepare(model_config, rows, config, data, resume=resume)
+                ranks.on_first(lambda: _lock(stack, directory, create=True))
+            run.identity = ranks.on_first(lambda: directory.prepare(model_config, rows, config, data, resume=resume))
             if on_ready is not None:
-                on_ready()
-            run.compile_if_wanted()
+                ranks.on_first(on_ready)
+            compile_if_wanted(run)
+            forecast = make_forecast(run) if on_forecast is not None else None
+            if forecast is not None and on_forecast is not None and ranks.is_first:
+                on_forecast(forecast)
             run.run(show_progress=progress)
         return _result(run)
+
+
+def _lock(stack: contextlib.ExitStack, directory: RunDirectory, *, create: bool) -> None:
+    stack.enter_context(directory.locked(create=create))
+
+
+def _make_model(
+    model_config: ModelConfig, codec: Codec, config: TrainConfig, ranks: Ranks, device: torch.device, *, check: bool
+) -> LanguageModel:
+    """Draw the weights, the same on every rank, and look whether the model is wired right. Seeds the generators."""
+    torch.manual_seed(config.seed)
+    model = model_config.build(kernels_of(config.machine))
+    model.read_codec(codec)
+    model.to(device)
+    if check:  # before the model is spread over ranks
+        with torch.random.fork_rng(cards_of(device)):
+            self_check(model, config)
+    if not ranks.is_first:  # whose dropout goes on from the draws of the weights
+        torch.manual_seed(ranks.seed(config.seed))
+    return model
 
 
 def threads_for(model_config: ModelConfig, config: TrainConfig) -> int:
@@ -137,17 +181,6 @@ def threads_for(model_config: ModelConfig, config: TrainConfig) -> int:
     if config.machine.num_threads is not None:
         return config.machine.num_threads
     return choose_threads(config.micro_batch, model_config.context_length, model_config.width)
-
-
-def _restore_or_check(run: TrainingRun, data: dict[str, dict[str, Any]], resume: bool) -> None:
-    """Bring a run to where it stopped, or see that a new one is wired right. Writes nothing."""
-    if resume:
-        run.directory.check_same_run(run.model.config, run.feed.loader.rows, run.config, data)
-        if run.directory.last.exists():  # a run stopped before its first checkpoint starts again
-            run.restore()
-    elif run.config.self_check:
-        with torch.random.fork_rng(cards_of(run.device)):
-            self_check(run.model, run.config)
 
 
 def _check_inputs(codec: Codec, train_data: TokenDataset, validation: Sequence[bytes]) -> None:
@@ -160,12 +193,13 @@ def _check_inputs(codec: Codec, train_data: TokenDataset, validation: Sequence[b
 def _result(run: TrainingRun) -> TrainResult:
     """The run's figures, with the best weights loaded."""
     best = read_checkpoint(run.directory.best)
-    load_model_tensors(run.model, best, run.directory.best)
+    model = run.spread.unspread(run.model)
+    load_model_tensors(model, best, run.directory.best)
     records = read_records(run.directory.metrics, run.at.step)
     assert run.at.best_bits_per_byte is not None  # a run ends with an evaluation
     seconds = run.watch.read()
     return TrainResult(
-        model=run.model.eval(),
+        model=model.eval(),
         steps=run.at.step,
         tokens=run.at.tokens,
         flops=run.at.flops,

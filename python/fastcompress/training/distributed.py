@@ -1,0 +1,171 @@
+"""Runs of several processes: who takes part, and what they agree on. ``spread.py`` says how they share a model.
+
+`torchrun` starts the processes and says through the environment which one each is; `join_ranks` joins them. Every rank
+makes the same calls in the same order, each on its own rows of a batch (``data/loader.py``), and four things keep them
+together:
+
+- Gradients are averaged over the events of all ranks together, however unevenly the events are spread over them.
+- Whatever depends on a clock, a signal or a file is agreed on before anyone acts on it.
+- Only the first rank writes, shows progress and calls back. What it could not do is an error on every rank.
+- Each rank draws dropout from a generator of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from fastcompress.errors import ConfigError
+
+Result = TypeVar("Result")
+
+
+class Ranks:
+    """The processes of a run, of which this is one.
+
+    Attributes:
+        rank: The number of this process, from 0.
+        size: The number of processes.
+        local_size: The number of them on this machine.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1, local_size: int = 1, control: Any = None) -> None:
+        """``control`` is a process group whose messages are tensors on the CPU; None in a run of one process."""
+        self.rank, self.size, self.local_size = rank, size, local_size
+        self._control = control
+
+    def __repr__(self) -> str:
+        return f"<Ranks: {self.rank} of {self.size}>"
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank writes and shows what the run does."""
+        return self.rank == 0
+
+    def maximum(self, value: float) -> float:
+        """Return the largest of the ranks' values, so that all decide alike by a clock or a signal."""
+        if self.size == 1:
+            return value
+        largest = torch.tensor(value, dtype=torch.float64)
+        dist.all_reduce(largest, dist.ReduceOp.MAX, group=self._control)
+        return float(largest)
+
+    def mean(self, value: Tensor) -> Tensor:
+        """Return the mean of the ranks' tensors, on the device they are on. Does not wait for the device."""
+        if self.size == 1:
+            return value
+        total = value.clone()
+        dist.all_reduce(total)
+        return total / self.size
+
+    def on_first(self, function: Callable[[], Result]) -> Result:
+        """Call a function on the first rank; its result is returned, or its error raised, on every rank."""
+        if self.size == 1:
+            return function()
+        outcome: list[Any] = [None, None]
+        if self.is_first:
+            try:
+                outcome[0] = function()
+            except Exception as error:
+                outcome[1] = error if _can_be_sent(error) else RuntimeError(str(error))
+        own_error = outcome[1]
+        dist.broadcast_object_list(outcome, src=0, group=self._control)
+        if outcome[1] is not None:
+            raise own_error or outcome[1]
+        result: Result = outcome[0]
+        return result
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        """Return the ranks' tensors, which are on the CPU and of one shape, in order."""
+        if self.size == 1:
+            return [value]
+        parts = [torch.empty_like(value) for _ in range(self.size)]
+        dist.all_gather(parts, value, group=self._control)
+        return parts
+
+    def whole_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Put tensors of which each rank holds a part together, on the first rank's CPU; the others get none.
+
+        Tensors that every rank holds whole stay where they are.
+        """
+        whole = {}
+        for name, tensor in tensors.items():
+            if hasattr(tensor, "full_tensor"):
+                tensor = tensor.full_tensor()
+                tensor = tensor.cpu() if self.is_first else tensor
+            if self.is_first:
+                whole[name] = tensor
+        return whole
+
+    def seed(self, seed: int, step: int = 0) -> int:
+        """Return the seed of this rank's generators from ``step`` on; the first rank's at the start is the run's."""
+        if self.is_first and step == 0:
+            return seed
+        return int(np.random.SeedSequence([seed, self.rank, step]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+    def device(self, device: torch.device) -> torch.device:
+        """Return this rank's own card where ``device`` names cards in general; other devices are shared.
+
+        Raises:
+            ConfigError: There are more processes on this machine than cards.
+        """
+        if self.size == 1 or device.type != "cuda":
+            return device
+        index, num_cards = int(os.environ.get("LOCAL_RANK", self.rank)), torch.cuda.device_count()
+        if index >= num_cards:
+            raise ConfigError(
+                f"the number of processes on this machine is {self.local_size}; it must be at most {num_cards}, its "
+                "number of cards"
+            )
+        torch.cuda.set_device(index)
+        return torch.device("cuda", index)
+
+
+ALONE = Ranks()
+
+
+def is_first_process() -> bool:
+    """Return whether this is the first of the processes that `torchrun` started, or the only one."""
+    return int(os.environ.get("RANK", 0)) == 0
+
+
+@contextlib.contextmanager
+def join_ranks(device: torch.device) -> Iterator[Ranks]:
+    """Join the other processes of this run, and leave them at the end of the block.
+
+    Args:
+        device: The kind of device that the model will be on.
+
+    A process that `torchrun` did not start, and whose program joined no group, is alone.
+    """
+    is_joined = dist.is_available() and dist.is_initialized()
+    if not is_joined and int(os.environ.get("WORLD_SIZE", 1)) == 1:
+        yield ALONE
+        return
+    if not is_joined:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    control = None
+    try:
+        size = dist.get_world_size()
+        control = dist.new_group(backend="gloo") if size > 1 else None
+        yield Ranks(dist.get_rank(), size, int(os.environ.get("LOCAL_WORLD_SIZE", size)), control)
+    finally:
+        if not is_joined:
+            dist.destroy_process_group()
+        elif control is not None:
+            dist.destroy_process_group(control)
+
+
+def _can_be_sent(error: Exception) -> bool:
+    try:
+        return type(pickle.loads(pickle.dumps(error))) is type(error)
+    except Exception:  # an error's pickling is its own code
+        return False

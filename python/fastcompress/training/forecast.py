@@ -1,0 +1,56 @@
+"""What a run will need: memory and time, said before its first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastcompress.training.memory import estimate_memory, memory_for_each
+from fastcompress.training.trial import seconds_per_step
+
+if TYPE_CHECKING:
+    from fastcompress.training.loop import TrainingRun
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will need.
+
+    Attributes:
+        memory: Bytes of each process at its peak, estimated from the settings.
+        available: Bytes that each can have; None where the system does not say.
+        steps: The steps that are left.
+        seconds: The time for them, without evaluations, as two trial passes measured it.
+        num_processes: The number of processes.
+    """
+
+    memory: int
+    available: int | None
+    steps: int
+    seconds: float
+    num_processes: int = 1
+
+    def __str__(self) -> str:
+        of = f" of {self.available / 1e9:.1f} GB" if self.available is not None else ""
+        each = f" in each of {self.num_processes} processes" if self.num_processes > 1 else ""
+        memory = f"about {self.memory / 1e9:.1f} GB{of} of memory{each}"
+        return f"{memory}; {self.steps:,} steps, about {_time(self.seconds)}"
+
+
+def make_forecast(run: TrainingRun) -> Forecast:
+    """Estimate memory and measure a step; every rank takes part, and weights and generators stay as they are."""
+    available = memory_for_each(run.device, run.ranks)  # before the passes allocate
+    each = seconds_per_step(run)
+    horizon = run.horizon
+    if horizon.steps is not None:
+        steps = max(0, horizon.steps - run.at.step)
+    else:
+        steps = max(1, round(((horizon.seconds or 0.0) - run.wall.read()) / max(each, 1e-9)))
+    need = estimate_memory(run.model.config, run.config, run.device.type, run.ranks)
+    return Forecast(need.total, available, steps, steps * each, run.ranks.size)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,161 @@
+"""How the ranks of a run share a model, and how their gradients come together.
+
+Two ways, which compute the same up to rounding: ``"ddp"`` keeps a whole copy on every rank, ``"fsdp"`` (FSDP2,
+``torch.distributed.fsdp.fully_shard``) a part of every tensor. Between the micro-batches of a step neither
+communicates gradients; the last one's backward pass does, overlapped with it.
+
+Both average over ranks. Each rank divides its sum of nats by the mean over ranks of their sums of weights, and the
+average over ranks of such quotients is (all nats) / (all weights). A mean of each rank's own mean would be something
+else wherever ranks have different numbers of events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fastcompress.models.protocol import Batch, LanguageModel
+from fastcompress.training.config import ParallelKind
+from fastcompress.training.distributed import ALONE, Ranks
+from fastcompress.training.loss import LossFunction, LossModule, loss_of
+
+
+class Spread:
+    """How a model's gradients come together; this base class is that of a model on one rank.
+
+    Attributes:
+        ranks: The processes.
+    """
+
+    def __init__(self, ranks: Ranks = ALONE) -> None:
+        self.ranks = ranks
+
+    def wrap(self, loss: LossModule) -> LossFunction:
+        """Spread the model of ``loss``, in place, and return the loss to call."""
+        return loss_of(loss.model)
+
+    def whole_weight(self, weight: Tensor) -> Tensor:
+        """Return what to divide by, from the sum of this rank's weights: the mean over ranks, ``float32[]``."""
+        return self.ranks.mean(weight)
+
+    def whole(self, value: Tensor) -> Tensor:
+        """Return a figure that is computed from the parameters, on every rank the same."""
+        return value
+
+    def unspread(self, model: LanguageModel) -> LanguageModel:
+        """Return a model like ``model`` for one process alone: itself, unless it holds parts of tensors."""
+        return model
+
+    def micro_batch(self, is_last: bool) -> contextlib.AbstractContextManager[None]:
+        """Surround the passes of a micro-batch; only the last one of a step brings the gradients together."""
+        return contextlib.nullcontext()
+
+
+class Replicated(Spread):
+    """A whole copy on every rank (DistributedDataParallel)."""
+
+    def wrap(self, loss: LossModule) -> LossFunction:
+        """Wrap the loss, so that its backward pass averages gradients."""
+        # Buffers are constants that every rank made alike. Newer torch has another word for not sending them.
+        ddp = nn.parallel.DistributedDataParallel
+        is_new = "forward_sync_buffers" in inspect.signature(ddp).parameters
+        settings: dict[str, Any] = {"forward_sync_buffers" if is_new else "broadcast_buffers": False}
+        self._module = ddp(loss, gradient_as_bucket_view=True, **settings)
+        return self._module
+
+    def micro_batch(self, is_last: bool) -> contextlib.AbstractContextManager[None]:
+        """Keep gradients to this rank but for the last micro-batch."""
+        context: contextlib.AbstractContextManager[None] = (
+            contextlib.nullcontext() if is_last else self._module.no_sync()
+        )
+        return context
+
+
+class Sharded(Spread):
+    """A part of every tensor on each rank (FSDP2)."""
+
+    def wrap(self, loss: LossModule) -> LossFunction:
+        """Shard the parts of blocks each on its own, so that few are whole at a time, then what is left."""
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
+        model = loss.model
+        device_type = next(model.parameters()).device.type
+        mesh = init_device_mesh(device_type, (self.ranks.size,))
+        for part in block_parts(model):
+            fully_shard(part, mesh=mesh)
+        self._model: Any = fully_shard(model, mesh=mesh)
+        nats = model.nats
+        # A copy, as FSDP warns of results that are views: it puts hooks on them.
+        model.nats = lambda batch: nats(batch).clone()  # type: ignore[method-assign]
+        register_fsdp_forward_method(model, "nats")
+        model.nats = self._scoring_too(model.nats)  # type: ignore[method-assign,assignment]
+        return loss
+
+    def _scoring_too(self, nats: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
+        """Return ``nats`` for evaluations, too.
+
+        FSDP keeps its buffers, which must not become inference tensors, and shards the outermost parameters again in
+        the backward pass only, until when they are not those that the optimizer knows.
+        """
+
+        def outer(batch: Batch) -> Tensor:
+            if torch.is_grad_enabled():
+                return nats(batch)
+            with torch.inference_mode(False), torch.no_grad():
+                found = nats(batch)  # [B, S]
+                self._model.reshard()
+            return found
+
+        return outer
+
+    def unspread(self, model: LanguageModel) -> LanguageModel:
+        """Return a model of the same configuration, on the CPU; its weights are any."""
+        return model.config.build()
+
+    def whole(self, value: Tensor) -> Tensor:
+        """Add up the ranks' parts of a figure."""
+        whole: Tensor = value.full_tensor()  # type: ignore[attr-defined]
+        return whole
+
+    @contextlib.contextmanager
+    def micro_batch(self, is_last: bool) -> Iterator[None]:
+        """Keep gradients to this rank but for the last micro-batch."""
+        self._model.set_requires_gradient_sync(is_last)
+        self._model.set_is_last_backward(is_last)
+        yield
+
+
+def spread_for(ranks: Ranks, kind: ParallelKind) -> Spread:
+    """Return how ``kind`` spreads a model over ``ranks``."""
+    if ranks.size == 1:
+        return Spread(ranks)
+    return Sharded(ranks) if kind == "fsdp" else Replicated(ranks)
+
+
+def block_parts(model: nn.Module) -> Iterator[nn.Module]:
+    """Yield the large parts of a model's blocks: the modules with matrices that the elements of its lists consist of.
+
+    They are what is gathered (FSDP) or computed again (``recompute.py``) as one. Each must be used by calling it.
+    """
+    blocks: Iterable[nn.Module] = model.children()
+    if isinstance(model, nn.ModuleList):
+        for block in blocks:
+            yield from _parts_of(block)
+    else:
+        for child in blocks:
+            yield from block_parts(child)
+
+
+def _parts_of(block: nn.Module) -> Iterator[nn.Module]:
+    children = list(block.children())
+    for part in children or [block]:
+        if isinstance(part, nn.ModuleList):
+            yield from block_parts(part)
+        elif any(parameter.dim() >= 2 for parameter in part.parameters()):
+            yield part

@@ -1,0 +1,192 @@
+"""The runs of two processes behind `test_distributed.py`: `python -m tests.distributed_runs FOLDER`, once per rank.
+
+The environment says which rank a process is, as torchrun does. The processes join once and make all runs of a scenario
+one after the other, since starting Python and torch is what costs most of the time. What a test wants to know of a rank
+beyond the run's own files, that rank writes into `FOLDER/rank-N.json`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from safetensors.torch import save_file
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+from fastcompress.codec import ByteCodec
+from fastcompress.data.shards import TokenDataset
+from fastcompress.errors import FastcompressError
+from fastcompress.models.gpt import GPTConfig
+from fastcompress.models.protocol import Batch
+from fastcompress.training.config import ParallelKind, TrainConfig
+from fastcompress.training.distributed import join_ranks
+from fastcompress.training.loss import LossModule
+from fastcompress.training.optimizer import OptimizerStep, make_optimizer
+from fastcompress.training.spread import Replicated, spread_for
+from fastcompress.training.train import TrainResult, train
+
+TEXT = [f"On day {i} ship {i * i % 37} left; {i * 13 % 101} men came back. ".encode() * (1 + i % 4) for i in range(30)]
+HELD_OUT = [f"On day {i} ship {i * 5 % 37} came back.".encode() for i in range(4)]
+CODEC = ByteCodec()
+DATA = TokenDataset.from_documents(TEXT, CODEC)
+MODEL = GPTConfig.modern(vocab_size=257, num_layers=2, num_heads=2, width=32, context_length=16)
+DROPOUT = dataclasses.replace(MODEL, dropout=0.1)
+TIED = dataclasses.replace(MODEL, tied_head=True)
+CONFIG = TrainConfig(
+    steps=8, batch_size=8, learning_rate=5e-3, eval_every=4, log_every=1, device="cpu", precision="float32",
+    compile="off", num_threads=1, eval_batch_size=4, seed=3, self_check=False,
+)  # fmt: skip
+
+
+def start(directory: Path, model: GPTConfig = MODEL, data: TokenDataset = DATA, **changes: Any) -> TrainResult:
+    """Train with CONFIG, with changes made to it or passed on."""
+    passed = {name: changes.pop(name) for name in ("resume", "on_metrics", "on_forecast") if name in changes}
+    return train(model, CODEC, data, HELD_OUT, CONFIG.override(changes), directory, progress=False, **passed)
+
+
+class InterruptingData(TokenDataset):
+    """Text whose reader gets Ctrl-C at a read, on rank 1 alone; Python handles it in the main thread."""
+
+    num_reads = 0
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        self.num_reads += 1
+        if self.num_reads == 4 * 3 and dist.get_rank() == 1:  # four rows of its own in each of three steps
+            signal.raise_signal(signal.SIGINT)
+        return super().read(begin, end)
+
+
+def interrupted(directory: Path, **changes: Any) -> str:
+    """Begin a run that Ctrl-C on one rank stops; return the name of the error."""
+    return error_of(lambda: start(directory, data=InterruptingData.from_documents(TEXT, CODEC), **changes))
+
+
+def error_of(function: Callable[[], Any]) -> str:
+    try:
+        function()
+    except (FastcompressError, KeyboardInterrupt) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def uneven_batch() -> dict[str, torch.Tensor]:
+    """Eight rows, [8, 16] each, of which the odd ones, those of rank 1, have few events that count."""
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(257, (2, 8, 16), generator=generator)  # int64[2, 8, 16]
+    weight = torch.ones(8, 16)
+    weight[1::2, 3:] = 0.0
+    return {"input": ids[0], "target": ids[1], "weight": weight}
+
+
+def gradients(kind: ParallelKind | None, micro_batch_size: int) -> dict[str, torch.Tensor]:
+    """The gradients of `uneven_batch`; None: of all of it on one rank."""
+    torch.manual_seed(0)
+    model = dataclasses.replace(TIED, init="gpt2").build()
+    batch: Batch = uneven_batch()
+    with join_ranks(torch.device("cpu")) as ranks:
+        spread = spread_for(ranks, kind or "ddp")
+        step = OptimizerStep(
+            spread.wrap(LossModule(model)), make_optimizer(model, CONFIG), micro_batch_size=micro_batch_size,
+            clip_norm=None, spread=spread,
+        )  # fmt: skip
+        step.gradients({name: column[ranks.rank :: ranks.size] for name, column in batch.items()})
+        found = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+        return {name: getattr(value, "full_tensor", lambda value=value: value)() for name, value in found.items()}
+
+
+def overflow_is_skipped() -> bool:
+    """Whether an overflow in rank 1's part of the gradients keeps both ranks from changing a weight."""
+    torch.manual_seed(0)
+    model = MODEL.build()
+    with join_ranks(torch.device("cpu")) as ranks:
+        spread = spread_for(ranks, "fsdp")
+        loss, scaler = spread.wrap(LossModule(model)), torch.amp.GradScaler("cpu", init_scale=8.0)
+        step = OptimizerStep(
+            loss, make_optimizer(model, CONFIG), micro_batch_size=4, clip_norm=None, scaler=scaler, spread=spread
+        )
+        batch = {name: column[ranks.rank :: ranks.size] for name, column in uneven_batch().items()}
+        step.gradients(batch)
+        parts: list[Any] = [parameter.detach() for parameter in step.parameters]
+        before = [part.to_local().clone() for part in parts]
+        gradient: Any = step.parameters[0].grad
+        if ranks.rank == 1:
+            gradient.to_local()[0, 0] = float("inf")
+        scaler.unscale_(step.optimizer)
+        scaler.step(step.optimizer)
+        scaler.update()
+        same = all(torch.equal(old, new.to_local()) for old, new in zip(before, parts, strict=True))
+        return same and scaler.get_scale() == 4.0
+
+
+def count_reductions(kind: ParallelKind, micro_batch_size: int) -> int:
+    """How often the gradients of one batch are brought together."""
+    count = 0
+    scatter_name = "reduce_scatter_single" if hasattr(dist, "reduce_scatter_single") else "reduce_scatter_tensor"
+    wrap, scatter = Replicated.wrap, getattr(dist, scatter_name)
+
+    def counted_scatter(*arguments: Any, **named: Any) -> Any:
+        nonlocal count
+        count += 1
+        return scatter(*arguments, **named)
+
+    def counted_reduction(state, bucket):  # type: ignore[no-untyped-def]  # torch reads annotations, as types
+        nonlocal count
+        count += 1
+        return allreduce_hook(dist.group.WORLD, bucket)
+
+    def counting_wrap(self: Replicated, loss: LossModule) -> Any:
+        module: Any = wrap(self, loss)
+        module.register_comm_hook(None, counted_reduction)
+        return module
+
+    with (
+        mock.patch.object(Replicated, "wrap", counting_wrap),
+        mock.patch.object(dist, scatter_name, counted_scatter),
+    ):
+        gradients(kind, micro_batch_size)
+    return count
+
+
+def main(folder: Path) -> None:
+    """All runs; see `test_distributed.py`."""
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    found: dict[str, Any] = {}
+    for kind in ("ddp", "fsdp"):
+        steps = [start(folder / kind, parallel=kind, self_check=True).steps]
+        steps.append(start(folder / f"{kind}-parts", parallel=kind, micro_batch_size=1).steps)
+        steps.append(start(folder / f"{kind}-tied", TIED, parallel=kind, checkpoint_activations=True).steps)
+        result = start(folder / f"{kind}-dropout", DROPOUT, parallel=kind)
+        found[kind] = {"steps": steps, "best": [result.best_step, result.best_bits_per_byte]}
+        found[kind]["weights"] = sum(float(p.detach().double().sum()) for p in result.model.parameters())
+        found[kind]["interrupted"] = interrupted(folder / f"{kind}-stopped", model=DROPOUT, parallel=kind)
+        start(folder / f"{kind}-stopped", DROPOUT, parallel=kind, resume=True)
+        found[kind]["left"] = interrupted(folder / f"{kind}-left", parallel=kind)
+        start(folder / f"{kind}-taken", parallel=kind, resume=True)  # begun by one process
+        for size in (1, 2, 4):
+            save_file(gradients(kind, size), folder / f"gradients-{kind}-{size}-{rank}.safetensors")
+        found[kind]["reductions"] = [count_reductions(kind, size) for size in (1, 4)]
+    found["overflow"] = overflow_is_skipped()
+    found["again"] = error_of(lambda: start(folder / "ddp"))
+    found["diverged"] = error_of(lambda: start(folder / "diverged", learning_rate=1e30, warmup=0.0))
+    found["odd"] = error_of(lambda: start(folder / "odd", batch_size=7))
+    found["seconds"] = start(folder / "seconds", steps=None, seconds=1.0, eval_every=None).steps
+    found["epochs"] = start(folder / "epochs", data=TokenDataset.from_documents(TEXT[:3], CODEC)).steps
+    forecasts: list[Any] = []
+    start(folder / "forecast", on_forecast=forecasts.append)
+    found["forecasts"] = list(map(str, forecasts))
+    (folder / f"rank-{rank}.json").write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

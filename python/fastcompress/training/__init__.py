@@ -6,13 +6,21 @@ from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
     from fastcompress.training.checkpoint import Run, load_run
-    from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
+    from fastcompress.training.config import (
+        AdamWConfig,
+        EvaluationConfig,
+        MachineConfig,
+        MuonConfig,
+        ScheduleConfig,
+        TrainConfig,
+    )
     from fastcompress.training.train import TrainResult, train
 
 __all__ = [
     "AdamWConfig",
     "EvaluationConfig",
     "MachineConfig",
+    "MuonConfig",
     "Run",
     "ScheduleConfig",
     "TrainConfig",
@@ -27,6 +35,7 @@ _show(
         "AdamWConfig": "config",
         "EvaluationConfig": "config",
         "MachineConfig": "config",
+        "MuonConfig": "config",
         "Run": "checkpoint",
         "ScheduleConfig": "config",
         "TrainConfig": "config",

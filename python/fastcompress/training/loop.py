@@ -33,7 +33,7 @@ from fastcompress.training.metrics import MetricsLog, ProgressBar, check_records
 from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_optimizer
 from fastcompress.training.progress import Progress
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
-from fastcompress.training.schedule import Horizon, learning_rate_multiplier
+from fastcompress.training.schedule import Horizon, learning_rate_at
 
 # Under a horizon in seconds, evaluations between the first and the last one are left out beyond this part of it.
 EVALUATION_SHARE = 0.25
@@ -235,15 +235,10 @@ class TrainingRun:
     def make_one_step(self) -> None:
         batch = self.feed.batch(self.at.step)  # columns, [B, S] each
         seconds_per_step = self.watch.read() / max(1, self.at.step)
-        progress = self.ending().progress_within(self.at.step, self.wall.read(), seconds_per_step)
-        schedule = self.config.schedule
-        self.learning_rate = self.config.optimizer.learning_rate * learning_rate_multiplier(
-            progress,
-            schedule.kind,
-            warmup=schedule.warmup,
-            cooldown=schedule.cooldown,
-            final=schedule.final_learning_rate,
+        fraction = learning_rate_at(
+            self.config.schedule, self.ending(), self.at.step, self.wall.read(), seconds_per_step
         )
+        self.learning_rate = self.config.optimizer.learning_rate * fraction
         loss, self.gradient_norm = self.step(batch, self.learning_rate)  # [] each
         self.loss_sum += loss
         self.at.loss_steps += 1

@@ -67,6 +67,8 @@ class MachineConfig:
             memory. Default: all.
         num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
             number.
+        peak_flops: FLOPs per second that the device can do at the run's precision, for MFU. Default: the vendor's
+            figure of cards that are known (``training/utilization.py``).
     """
 
     device: str = "auto"
@@ -76,11 +78,13 @@ class MachineConfig:
     logits_at_once: int | None = None
     micro_batch_size: int | None = None
     num_threads: int | None = None
+    peak_flops: float | None = None
 
     def __post_init__(self) -> None:
         check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
         optional = ("micro_batch_size", "num_threads", "logits_at_once")
         check_counts(self, *optional, may_lack=optional)
+        check_positive(self, "peak_flops", may_lack=("peak_flops",))
 
 
 @dataclass(frozen=True, kw_only=True)

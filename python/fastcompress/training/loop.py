@@ -34,6 +34,7 @@ from fastcompress.training.optimizer import LossFunction, OptimizerStep, make_op
 from fastcompress.training.progress import Progress
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
 from fastcompress.training.schedule import Horizon, learning_rate_at
+from fastcompress.training.utilization import forget_peak_memory, peak_memory_bytes, peak_of, speed_figures
 
 # Under a horizon in seconds, evaluations between the first and the last one are left out beyond this part of it.
 EVALUATION_SHARE = 0.25
@@ -63,6 +64,7 @@ class TrainingRun:
         precision = choose_precision(config.machine.precision, self.device.type, capability_of(self.device))
         self.autocast = autocast_for(precision, self.device.type)
         self.scaler = scaler_for(precision, self.device.type)
+        self.peak_flops = config.machine.peak_flops or peak_of(self.device, precision)
         self.optimizer = make_optimizer(self.model, config)
         self.make_step(loss_of(self.model))
         self.tokens_per_step = config.batch_size * feed.loader.rows.context_length
@@ -200,6 +202,7 @@ class TrainingRun:
         """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
         self.model.train()
         self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
+        forget_peak_memory(self.device)
         self.bar = ProgressBar(self.horizon, visible=show_progress)
         try:
             with self.guard:
@@ -289,8 +292,15 @@ class TrainingRun:
             loss=loss,
             train_bits_per_byte=self.at.train_bits_per_byte,
             learning_rate=self.learning_rate,
+            learning_rates=self.step.learning_rates,
             gradient_norm=float(self.gradient_norm) if self.gradient_norm.isfinite() else None,
-            tokens_per_second=tokens_per_second,
+            peak_memory_bytes=peak_memory_bytes(self.device),
+            **speed_figures(
+                tokens_per_second,
+                bytes_per_token=data.num_bytes / num_events,
+                flops_per_token=self.flops_per_step / self.tokens_per_step,
+                peak=self.peak_flops,
+            ),
         )
 
     def is_finite(self) -> bool:
@@ -368,6 +378,7 @@ class TrainingRun:
             loss=figures.get("loss"),
             bits_per_byte=at.train_bits_per_byte,
             validation=at.validation_bits_per_byte,
+            mfu=figures.get("mfu"),
             tokens_per_second=figures.get("tokens_per_second"),
         )
         if self.on_metrics is not None:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fastcompress.cli import main
 from fastcompress.cli.train_options import MODEL_OPTIONS, _field_of, _help
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.training import AdamWConfig, MachineConfig, MuonConfig, ScheduleConfig, TrainConfig
@@ -84,6 +86,15 @@ def test_kinds_of_optimizers_have_defaults_of_their_own() -> None:
     assert TrainConfig.from_json(config.to_json()) == config
     assert config.override({"optimizer": "adamw"}).optimizer == AdamWConfig()
     assert config.override({"momentum": 0.5}).optimizer == MuonConfig(head_rate=0.5, momentum=0.5)
+
+
+def test_help_has_every_kind_and_the_defaults_of_each() -> None:
+    text = " ".join(CliRunner().invoke(main, ["train", "--help"], terminal_width=200).output.split())
+    assert "--optimizer [adamw|muon]" in text
+    assert "[default: 0.001, 0.02 for muon]" in text
+    assert "[default: 1.0, none for muon]" in text
+    assert "Peak learning rate of heads. [default: 0.002 for muon]" in text
+    assert "Decay of the running mean of their squares. [default: 0.95]" in text
 
 
 def test_the_old_name_of_the_trapezoid_is_read() -> None:

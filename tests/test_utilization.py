@@ -56,8 +56,8 @@ def test_a_training_line_has_every_figure(tmp_path: Path) -> None:
     model = GPTConfig.workshop(vocab_size=271, num_layers=1, num_heads=1, width=8, context_length=8, dropout=0.0)
     settings = MuonConfig(learning_rate=0.04, embedding_rate=0.02, vector_rate=0.01)
     config = TrainConfig(
-        steps=4, batch_size=2, log_every=2, num_evals=1, device="cpu", optimizer=settings, schedule="constant", warmup=0.5,
-        peak_flops=1e12,
+        steps=4, batch_size=2, log_every=2, num_evals=1, device="cpu", optimizer=settings, schedule="constant",
+        warmup=0.5, peak_flops=1e12,
     )  # fmt: skip
     train(model, codec, data, TEXT[:1], config, tmp_path, progress=False)
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]

@@ -20,8 +20,9 @@ class AdamWConfig:
     Attributes:
         kind: ``"adamw"``.
         learning_rate: Peak learning rate of matrices.
-        embedding_rate, head_rate, vector_rate: Peak learning rate of embeddings, of heads, and of vectors and scalars.
-            Default: the learning rate of matrices.
+        embedding_rate: Peak learning rate of embeddings. Default: that of matrices.
+        head_rate: Peak learning rate of heads. Default: that of matrices.
+        vector_rate: Peak learning rate of vectors and scalars. Default: that of matrices.
         beta1: Decay of the running mean of gradients.
         beta2: Decay of the running mean of their squares.
         epsilon: Added to the root of the mean square.
@@ -60,8 +61,9 @@ class MuonConfig:
     Attributes:
         kind: ``"muon"``.
         learning_rate: Peak learning rate of matrices.
-        embedding_rate, head_rate, vector_rate: Peak learning rate of embeddings, of heads, and of vectors, scalars and
-            weights of more than two dimensions, which AdamW updates.
+        embedding_rate: Peak learning rate of embeddings, which AdamW updates, as it does the groups below.
+        head_rate: Peak learning rate of heads.
+        vector_rate: Peak learning rate of vectors, scalars and weights of more than two dimensions.
         momentum: Decay of Muon's running mean of gradients.
         beta1, beta2, epsilon: AdamW's.
         weight_decay: Decoupled weight decay, of matrices only. A step takes ``learning_rate * weight_decay`` of a

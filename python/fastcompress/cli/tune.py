@@ -24,9 +24,9 @@ NUM_EVALS = 2  # of a trial, beside those at its start and its end: only its fin
 
 @click.command(
     short_help="Search for a learning rate, batch size and model size.",
-    epilog="\b\nExample:\n"
-    "  fastcompress tune --corpus tiny-shakespeare --codec bpe-1024 --flops 1e14 -o tune-bpe \\\n"
-    "    --size num_layers=4,width=128 --size num_layers=6,width=192 --num-heads 4",
+    epilog="\b\nExamples:\n"
+    "  fastcompress tune --corpus tiny-shakespeare --flops 1e14 -o tuned\n"
+    "  fastcompress tune --corpus tiny-shakespeare --flops 1e14 -o tuned --size width=192 --size width=384",
 )
 @click.option("-o", "--output", required=True, help="Directory of the table, the best settings and the trials.")
 @corpus_options

@@ -93,7 +93,7 @@ def test_help_has_every_kind_and_the_defaults_of_each() -> None:
     assert "--optimizer [adamw|muon]" in text
     assert "[default: 0.001, 0.02 for muon]" in text
     assert "[default: 1.0, none for muon]" in text
-    assert "Peak learning rate of heads. [default: 0.002 for muon]" in text
+    assert "Peak learning rate of heads. [default: 0.004 for muon]" in text
     assert "Decay of the running mean of their squares. [default: 0.95]" in text
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fastcompress.cli import main
 from fastcompress.cli.train_options import MODEL_OPTIONS, _field_of, _help
 from fastcompress.errors import ConfigError, DataError
-from fastcompress.training import AdamWConfig, MachineConfig, ScheduleConfig, TrainConfig
+from fastcompress.training import AdamWConfig, MachineConfig, MuonConfig, ScheduleConfig, TrainConfig
 from fastcompress.training.config import SECTIONS, setting_names
 from fastcompress.training.settings_file import lay_over, parse_setting, read_toml
 
@@ -60,10 +62,16 @@ def test_settings_are_laid_over_others() -> None:
             r"optimizer setting 'learning_rat' \(did you mean 'learning_rate'",
         ),
         ({"optimizer.momentum": 1}, "unknown optimizer setting 'momentum'"),
-        ({"optimizer": "adam"}, "optimizer must be one of adamw, not 'adam'"),
-        ({"optimizer": {"kind": "sgd"}}, "optimizer must be one of adamw, not 'sgd'"),
+        ({"optimizer": "adam"}, "optimizer must be one of adamw, muon, not 'adam'"),
+        ({"optimizer": {"kind": "sgd"}}, "optimizer must be one of adamw, muon, not 'sgd'"),
         ({"tokens": 5}, "exactly one horizon of steps, tokens, flops, seconds; got steps and tokens"),
         ({"attention": "flash"}, "attention must be one of sdpa, plain"),
+        ({"optimizer": "muon", "momentum": 1.0}, r"momentum must be in \[0, 1\)"),
+        ({"optimizer": "muon", "embedding_rate": None}, "embedding_rate must be more than 0"),
+        ({"head_rate": 0.0}, "head_rate must be more than 0"),
+        ({"cautious_decay": 1}, "cautious_decay must be true or false"),
+        ({"schedule": {"kind": "linear"}}, "schedule must be one of trapezoid, cosine, constant"),
+        ({"warmup_steps": 0}, "warmup_steps must be a whole number of at least 1"),
         ({"logits_at_once": 0}, "logits_at_once must be a whole number of at least 1"),
     ],
 )
@@ -72,11 +80,34 @@ def test_what_is_unknown_or_cannot_work_is_named(settings: dict[str, Any], messa
         TrainConfig(steps=1, **settings)
 
 
+def test_kinds_of_optimizers_have_defaults_of_their_own() -> None:
+    config = TrainConfig(steps=3, optimizer="muon", head_rate=0.5)
+    assert config.optimizer == MuonConfig(head_rate=0.5)
+    assert TrainConfig.from_json(config.to_json()) == config
+    assert config.override({"optimizer": "adamw"}).optimizer == AdamWConfig()
+    assert config.override({"momentum": 0.5}).optimizer == MuonConfig(head_rate=0.5, momentum=0.5)
+
+
+def test_help_has_every_kind_and_the_defaults_of_each() -> None:
+    text = " ".join(CliRunner().invoke(main, ["train", "--help"], terminal_width=200).output.split())
+    assert "--optimizer [adamw|muon]" in text
+    assert "[default: 0.001, 0.02 for muon]" in text
+    assert "[default: 1.0, none for muon]" in text
+    assert "Peak learning rate of heads. [default: 0.004 for muon]" in text
+    assert "Decay of the running mean of their squares. [default: 0.95]" in text
+
+
+def test_the_old_name_of_the_trapezoid_is_read() -> None:
+    config = TrainConfig(steps=3, schedule="warmup_stable_decay", warmup=0.5)
+    assert config.schedule == ScheduleConfig(kind="trapezoid", warmup=0.5)
+
+
 def test_a_settings_own_name_is_unique_and_explained() -> None:
     names = setting_names()
     assert len(set(names.values())) == len(names)
     num_fields = len(dataclasses.fields(TrainConfig)) - len(SECTIONS)
-    num_fields += sum(len(dataclasses.fields(next(iter(kinds.values())))) for kinds in SECTIONS.values())
+    for kinds in SECTIONS.values():  # kinds of a section share names
+        num_fields += len({field.name for kind in kinds.values() for field in dataclasses.fields(kind)})
     assert len(names) == num_fields
     assert not set(names) & (set(MODEL_OPTIONS) | {"corpus", "codec", "shards", "resume", "config", "set", "json"})
     for name in names:

@@ -65,10 +65,10 @@ def metrics(directory: Path, event: str) -> list[dict[str, Any]]:
 
 
 def timeless(directory: Path) -> list[dict[str, Any]]:
-    """All records without what depends on the clock."""
+    """All records without what is measured: the clock, and the memory of the process."""
     lines = (directory / "metrics.jsonl").read_text().splitlines()
-    clock = {"seconds", "tokens_per_second"}
-    return [{k: v for k, v in json.loads(line).items() if k not in clock} for line in lines]
+    measured = {"seconds", "tokens_per_second", "bytes_per_second", "mfu", "peak_memory_bytes"}
+    return [{k: v for k, v in json.loads(line).items() if k not in measured} for line in lines]
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:

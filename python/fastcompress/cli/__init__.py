@@ -28,6 +28,7 @@ from fastcompress.cli.streams import StandardOutput, give_up_stdout, open_closed
 from fastcompress.cli.study import study
 from fastcompress.cli.train import train
 from fastcompress.cli.train_tokenizer import train_tokenizer
+from fastcompress.cli.tune import tune
 from fastcompress.cli.view import view
 
 
@@ -103,6 +104,7 @@ for _command in (
     generate,
     evaluate,
     study,
+    tune,
     view,
 ):
     _command.params.append(

@@ -60,7 +60,7 @@ def train(
     from fastcompress.training.distributed import is_first_process
 
     directory = Path(run_dir)
-    model, training, source = _settings(config_file, assignments, options)
+    model, training, source = given_settings(config_file, assignments, options)
     if not resume:  # a run that goes on knows its text and its codec
         if not (corpus or shards):
             corpus, shards = source.get("corpus"), source.get("shards")
@@ -101,7 +101,7 @@ def train(
     _show(result, directory, codec, as_json)
 
 
-def _settings(
+def given_settings(
     config_file: str | None, assignments: tuple[str, ...], options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """What was set in the file, by --set and by options, the later ones over the earlier: model, training and data."""

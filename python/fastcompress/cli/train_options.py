@@ -51,12 +51,28 @@ def _option(name: str) -> Callable[[Command], Command]:
     annotation = typing.get_type_hints(owner)[field.name]
     is_choice = typing.get_origin(annotation) is Literal
     kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)] or [annotation]
-    default = f"  [default: {field.default}]" if field.default is not None else ""
+    if name in SECTIONS:
+        kinds = list(SECTIONS[name])
+    default = _default(name, field)
     text = _HELP.get(name) or _help(owner, field.name)
     if kinds == [bool]:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
     value_type = click.Choice(list(map(str, kinds))) if is_choice else kinds[0]
     return click.option(flag, name, type=value_type, help=text + default)
+
+
+def _default(name: str, field: dataclasses.Field[Any]) -> str:
+    """What help says of a default: the first kind's, and those of other kinds of the section that have another one."""
+    section, _, own_name = setting_names()[name].rpartition(".")
+    others = {
+        kind: other.default
+        for kind, owner in (SECTIONS[section].items() if section and own_name != "kind" else ())
+        for other in dataclasses.fields(owner)
+        if other.name == own_name and other.default != field.default
+    }
+    words = [str(field.default)] if field.default is not None else []
+    words += [f"{'none' if default is None else default} for {kind}" for kind, default in others.items()]
+    return f"  [default: {', '.join(words)}]" if words else ""
 
 
 def _field_of(name: str) -> tuple[type[Any], dataclasses.Field[Any]]:

@@ -23,6 +23,7 @@ from fastcompress.codec import Codec
 from fastcompress.data.rows import Rows
 from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.models.flops import Flops
+from fastcompress.models.roles import Role, default_roles
 
 Batch = Mapping[str, Tensor]  # columns of rows, each [B, S, ...]
 AttentionKind = Literal["sdpa", "plain"]
@@ -172,6 +173,10 @@ class LanguageModel(nn.Module, ABC):
     def uniform_nats(self) -> float | None:
         """Return the nats per event of a model that knows nothing, which a fresh one is near; None: not known."""
         return None
+
+    def parameter_roles(self) -> dict[str, Role]:
+        """Return the role of each parameter by its name, a shared one once; optimizers go by it (``roles.py``)."""
+        return default_roles(self)
 
     def rows(self, codec: Codec) -> Rows:
         """Return the rows that the model reads. Raises MismatchError if they are not those of ``codec``."""

@@ -8,15 +8,18 @@ if _TYPE_CHECKING:
     from fastcompress.study.arms import STUDIES, Arm, Study, bpe_arm, find_study
     from fastcompress.study.report import load_report, validate, write_report
     from fastcompress.study.runner import run_study
+    from fastcompress.study.tune import Search, tune
 
 __all__ = [
     "STUDIES",
     "Arm",
+    "Search",
     "Study",
     "bpe_arm",
     "find_study",
     "load_report",
     "run_study",
+    "tune",
     "validate",
     "write_report",
 ]
@@ -26,11 +29,13 @@ _show(
     {
         "STUDIES": "arms",
         "Arm": "arms",
+        "Search": "tune",
         "Study": "arms",
         "bpe_arm": "arms",
         "find_study": "arms",
         "load_report": "report",
         "run_study": "runner",
+        "tune": "tune",
         "validate": "report",
         "write_report": "report",
     },

@@ -7,20 +7,11 @@ compiled kernels, memory of a card. A cell that fails says so in the report, and
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import multiprocessing
-import os
-import pickle
 import platform
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -36,10 +27,13 @@ from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.models.threads import limited_threads
 from fastcompress.study.arms import Arm, Study
 from fastcompress.study.folder import ArmRecord, Settings, arm_settings
+from fastcompress.study.isolation import CellError, run_isolated
 from fastcompress.training.batches import first_documents
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import capability_of, choose_device, choose_precision
 from fastcompress.training.train import TrainResult, threads_for, train
+
+__all__ = ["Cell", "CellError", "Entry", "describe_machine", "make_cell", "must_stop_study", "run_cell"]
 
 Entry = dict[str, Any]
 
@@ -67,10 +61,6 @@ class Cell:
     settings: Settings
 
 
-class CellError(RuntimeError):
-    """The process of a cell ended without a word."""
-
-
 def make_cell(cell: Cell, *, progress: bool, isolate: bool) -> Entry:
     """Make a cell, or go on making it, and return its entry in the report.
 
@@ -83,75 +73,15 @@ def make_cell(cell: Cell, *, progress: bool, isolate: bool) -> Entry:
         CellError: Its process died.
         Others as they were raised in it.
     """
-    if not isolate or not _can_be_pickled(cell):
+    if not isolate:
         return run_cell(cell, progress)
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_run_and_tell, args=(sender, cell, progress), name=f"cell {cell.arm.name}")
-    process.start()
-    sender.close()
-    with _signals_go_to(process.pid):
-        try:
-            outcome = receiver.recv()
-        except EOFError:
-            outcome = None
-        process.join()
-    if outcome is None:
-        how = f"with code {process.exitcode}"
-        if process.exitcode is not None and process.exitcode < 0:
-            how = f"by {signal.Signals(-process.exitcode).name}; perhaps memory ran out"
-        raise CellError(f"its process was ended {how}")
-    if isinstance(outcome, BaseException):
-        raise outcome
-    entry: Entry = outcome
+    entry: Entry = run_isolated(run_cell, cell, progress, name=f"cell {cell.arm.name}")
     return entry
 
 
 def must_stop_study(error: BaseException) -> bool:
     """Return whether an error of a cell concerns the whole study: an interruption, or a folder of something else."""
     return isinstance(error, (OutputError, FormatError)) or not isinstance(error, Exception)
-
-
-def _can_be_pickled(cell: Cell) -> bool:
-    try:
-        pickle.dumps(cell)
-    except Exception:  # pickling can fail with anything
-        return False
-    return True
-
-
-def _run_and_tell(sender: Connection, cell: Cell, progress: bool) -> None:
-    """In the cell's process: send its entry, or what was raised."""
-    if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C in a terminal reaches the study, which passes it on, once
-    try:
-        outcome: Any = run_cell(cell, progress)
-    except BaseException as error:
-        outcome = error
-    try:
-        pickle.loads(pickle.dumps(outcome))
-    except Exception:  # an exception that does not survive pickling
-        outcome = CellError(f"{type(outcome).__name__}: {outcome}")
-    sender.send(outcome)
-
-
-@contextlib.contextmanager
-def _signals_go_to(pid: int | None) -> Iterator[None]:
-    """While entered, pass SIGINT and SIGTERM on to a process, which saves what it has and says that it was stopped."""
-    if pid is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run_cell(cell: Cell, progress: bool) -> Entry:

@@ -69,11 +69,11 @@ def claim(directory: Path, settings: Settings) -> None:
     path = directory / "arms" / "study.json"
     make_folder(path.parent, directory)
     if path.exists():
-        _refuse_differences(directory, _read_object(path, "choose another output folder, or delete it"), settings)
+        refuse_differences(directory, read_object(path, "choose another output folder, or delete it"), settings)
     elif any(not other.name.startswith(".") for other in path.parent.iterdir()):
         raise OutputError(f"{directory}: holds arms of another version; choose another output folder, or delete it")
     else:
-        write_atomically(path, _to_bytes(settings))
+        write_atomically(path, to_bytes(settings))
 
 
 def make_folder(path: Path, named: Path) -> None:
@@ -111,11 +111,11 @@ class ArmRecord:
         if not path.exists():
             make_folder(path.parent, path.parent)
             return cls(path, made_from, since)
-        stored = _read_object(path, _REMEDY)
+        stored = read_object(path, _REMEDY)
         seconds, entry = stored.get("seconds"), stored.get("entry")
         if not isinstance(stored.get("made_from"), dict) or not isinstance(seconds, (int, float)):
             raise FormatError(f"{path}: is no arm's result; {_REMEDY}")
-        _refuse_differences(path.parent, stored["made_from"], made_from)
+        refuse_differences(path.parent, stored["made_from"], made_from)
         if entry is not None:
             try:
                 validate_arm(entry, source=str(path))
@@ -128,7 +128,7 @@ class ArmRecord:
         now = time.perf_counter()
         self.seconds, self.since = self.seconds + now - self.since, now
         content = {"made_from": self.made_from, "seconds": self.seconds, "entry": self.entry}
-        write_atomically(self.path, _to_bytes(content))
+        write_atomically(self.path, to_bytes(content))
 
     def finish(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Write the record with ``entry`` and, in it, the time the arm took; returns the entry."""
@@ -140,11 +140,13 @@ class ArmRecord:
 _REMEDY = "delete it: the arm's training run is kept and gives it anew"
 
 
-def _to_bytes(content: dict[str, Any]) -> bytes:
+def to_bytes(content: dict[str, Any]) -> bytes:
+    """Return JSON for people and programs."""
     return json.dumps(content, indent=1).encode() + b"\n"
 
 
-def _read_object(path: Path, remedy: str) -> dict[str, Any]:
+def read_object(path: Path, remedy: str) -> dict[str, Any]:
+    """Read a JSON object. Raises FormatError, with ``remedy``, if the file is not one."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -154,7 +156,8 @@ def _read_object(path: Path, remedy: str) -> dict[str, Any]:
     return content
 
 
-def _refuse_differences(folder: Path, stored: Settings, given: Settings) -> None:
+def refuse_differences(folder: Path, stored: Settings, given: Settings) -> None:
+    """Raise OutputError, naming what differs, unless ``folder`` was made with the settings given."""
     found = list(_differences(stored, given))
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""

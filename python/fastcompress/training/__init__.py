@@ -6,7 +6,14 @@ from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
     from fastcompress.training.checkpoint import Run, load_run
-    from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
+    from fastcompress.training.config import (
+        AdamWConfig,
+        EvaluationConfig,
+        MachineConfig,
+        MuonConfig,
+        ScheduleConfig,
+        TrainConfig,
+    )
     from fastcompress.training.forecast import Forecast
     from fastcompress.training.train import TrainResult, train
 
@@ -15,6 +22,7 @@ __all__ = [
     "EvaluationConfig",
     "Forecast",
     "MachineConfig",
+    "MuonConfig",
     "Run",
     "ScheduleConfig",
     "TrainConfig",
@@ -30,6 +38,7 @@ _show(
         "EvaluationConfig": "config",
         "Forecast": "forecast",
         "MachineConfig": "config",
+        "MuonConfig": "config",
         "Run": "checkpoint",
         "ScheduleConfig": "config",
         "TrainConfig": "config",

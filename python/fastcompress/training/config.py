@@ -19,84 +19,38 @@ resumes under other settings of the machine.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from fastcompress.errors import ConfigError
 from fastcompress.models.settings import (
     check_choices,
     check_counts,
     check_positive,
-    is_number,
     settings_from_json,
     unknown_setting,
 )
+from fastcompress.training.update_config import AdamWConfig, MuonConfig, OptimizerConfig, ScheduleConfig, ScheduleKind
 
-ScheduleKind = Literal["warmup_stable_decay", "cosine"]
+__all__ = [
+    "HORIZONS",
+    "SECTIONS",
+    "AdamWConfig",
+    "EvaluationConfig",
+    "MachineConfig",
+    "MuonConfig",
+    "OptimizerConfig",
+    "ScheduleConfig",
+    "TrainConfig",
+    "setting_names",
+]
+
 PrecisionChoice = Literal["auto", "float32", "bfloat16", "float16"]
 CompileChoice = Literal["auto", "on", "off"]
 ParallelKind = Literal["ddp", "fsdp"]
 
 HORIZONS = ("steps", "tokens", "flops", "seconds")
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdamWConfig:
-    """AdamW.
-
-    Attributes:
-        kind: ``"adamw"``.
-        learning_rate: Peak learning rate.
-        beta1: Decay of the running mean of gradients.
-        beta2: Decay of the running mean of their squares.
-        epsilon: Added to the root of the mean square.
-        weight_decay: Decoupled weight decay, of matrices only.
-        clip_norm: Gradients with a larger norm are scaled down to it; None: never.
-    """
-
-    kind: Literal["adamw"] = "adamw"
-    learning_rate: float = 1e-3
-    beta1: float = 0.9
-    beta2: float = 0.95
-    epsilon: float = 1e-8
-    weight_decay: float = 0.1
-    clip_norm: float | None = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self, "learning_rate", "epsilon", "clip_norm", may_lack=("clip_norm",))
-        for name in ("beta1", "beta2"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 <= value < 1.0):
-                raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
-        if not (is_number(self.weight_decay) and 0.0 <= self.weight_decay < math.inf):
-            raise ConfigError(f"weight_decay must be at least 0 and finite, not {self.weight_decay!r}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScheduleConfig:
-    """The learning rate over a run, as a fraction of its peak.
-
-    Attributes:
-        kind: ``"warmup_stable_decay"`` or ``"cosine"``, after a linear warm-up.
-        warmup: Fraction of the horizon over which the rate rises.
-        cooldown: Fraction of the horizon over which it falls at the end of warmup_stable_decay.
-        final_learning_rate: Fraction of the peak at the end.
-    """
-
-    kind: ScheduleKind = "warmup_stable_decay"
-    warmup: float = 0.02
-    cooldown: float = 0.4
-    final_learning_rate: float = 0.05
-
-    def __post_init__(self) -> None:
-        for name in ("warmup", "cooldown", "final_learning_rate"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 <= value <= 1.0):
-                raise ConfigError(f"{name} is a fraction, in [0, 1], not {value!r}")
-        if self.warmup + self.cooldown > 1.0 and self.kind == "warmup_stable_decay":
-            raise ConfigError(f"warmup {self.warmup} and cooldown {self.cooldown} exceed the horizon: sum at most 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +74,8 @@ class MachineConfig:
             has a part of every tensor).
         num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
             number.
+        peak_flops: FLOPs per second that the device can do at the run's precision, for MFU. Default: the vendor's
+            figure of cards that are known (``training/utilization.py``).
     """
 
     device: str = "auto"
@@ -132,12 +88,14 @@ class MachineConfig:
     checkpoint_activations: bool = False
     parallel: ParallelKind = "ddp"
     num_threads: int | None = None
+    peak_flops: float | None = None
 
     def __post_init__(self) -> None:
         check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
         check_choices(self, parallel=ParallelKind)
         optional = ("micro_batch_size", "num_threads", "logits_at_once")
         check_counts(self, *optional, may_lack=optional)
+        check_positive(self, "peak_flops", may_lack=("peak_flops",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +124,8 @@ class EvaluationConfig:
 
 # The kinds of each section, the default first; a section of one kind only has no name for it.
 SECTIONS: dict[str, dict[str, type[Any]]] = {
-    "optimizer": {"adamw": AdamWConfig},
-    "schedule": {"warmup_stable_decay": ScheduleConfig, "cosine": ScheduleConfig},
+    "optimizer": {"adamw": AdamWConfig, "muon": MuonConfig},
+    "schedule": dict.fromkeys(get_args(ScheduleKind), ScheduleConfig),
     "machine": {"": MachineConfig},
     "evaluation": {"": EvaluationConfig},
 }
@@ -201,8 +159,8 @@ class TrainConfig:
     seed: int = 0
     log_every: int = 10
     self_check: bool = True
-    optimizer: AdamWConfig = AdamWConfig()
-    schedule: ScheduleConfig = ScheduleConfig()
+    optimizer: OptimizerConfig = AdamWConfig()  # noqa: RUF009 (frozen)
+    schedule: ScheduleConfig = ScheduleConfig()  # noqa: RUF009 (frozen)
     machine: MachineConfig = MachineConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
 

@@ -28,9 +28,10 @@ from fastcompress.training.optimizer import OptimizerStep, make_optimizer
 from fastcompress.training.pacing import agreed, ending, evaluation_is_due, fit_sample, has_reached_ending
 from fastcompress.training.progress import Progress
 from fastcompress.training.run_directory import RunDirectory, documents_fingerprint
-from fastcompress.training.schedule import Horizon, learning_rate_multiplier
+from fastcompress.training.schedule import Horizon, learning_rate_at
 from fastcompress.training.snapshots import save_best, save_last
 from fastcompress.training.spread import Spread
+from fastcompress.training.utilization import forget_peak_memory, peak_memory_bytes, peak_of, speed_figures
 
 SIGNAL_REPEATS = 10.0  # seconds within which several processes take a second signal for the first one again
 
@@ -58,6 +59,8 @@ class TrainingRun:
         precision = choose_precision(config.machine.precision, self.device.type, capability_of(self.device))
         self.autocast = autocast_for(precision, self.device.type)
         self.scaler = scaler_for(precision, self.device.type)
+        one = config.machine.peak_flops or peak_of(self.device, precision)
+        self.peak_flops = one and one * self.ranks.size  # of all cards together
         loss = self.spread.wrap(LossModule(self.model))  # before the optimizer: parameters may change
         self.optimizer = make_optimizer(self.model, config)
         self.make_step(loss)
@@ -111,6 +114,7 @@ class TrainingRun:
         self.model.train()
         if self.ranks.is_first:
             self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
+        forget_peak_memory(self.device)
         self.bar = ProgressBar(self.horizon, visible=show_progress and self.ranks.is_first)
         try:
             with self.guard:
@@ -155,15 +159,10 @@ class TrainingRun:
     def make_one_step(self) -> None:
         batch = self.feed.batch(self.at.step)  # columns, [B, S] each
         seconds_per_step = self.watch.read() / max(1, self.at.step)
-        progress = ending(self).progress_within(self.at.step, self.wall.read(), seconds_per_step)
-        schedule = self.config.schedule
-        self.learning_rate = self.config.optimizer.learning_rate * learning_rate_multiplier(
-            agreed(self, progress),
-            schedule.kind,
-            warmup=schedule.warmup,
-            cooldown=schedule.cooldown,
-            final=schedule.final_learning_rate,
+        fraction = learning_rate_at(
+            self.config.schedule, ending(self), self.at.step, self.wall.read(), seconds_per_step
         )
+        self.learning_rate = self.config.optimizer.learning_rate * agreed(self, fraction)
         loss, self.gradient_norm = self.step(batch, self.learning_rate)  # [] each
         self.finite.watch(self.at.step, loss, self.gradient_norm)
         self.loss_sum += loss
@@ -195,8 +194,15 @@ class TrainingRun:
             loss=loss,
             train_bits_per_byte=self.at.train_bits_per_byte,
             learning_rate=self.learning_rate,
+            learning_rates=self.step.learning_rates,
             gradient_norm=float(self.gradient_norm) if self.gradient_norm.isfinite() else None,
-            tokens_per_second=tokens_per_second,
+            peak_memory_bytes=peak_memory_bytes(self.device),
+            **speed_figures(
+                tokens_per_second,
+                bytes_per_token=data.num_bytes / num_events,
+                flops_per_token=self.flops_per_step / self.tokens_per_step,
+                peak=self.peak_flops,
+            ),
         )
 
     def evaluate(self) -> None:
@@ -249,6 +255,7 @@ class TrainingRun:
             loss=figures.get("loss"),
             bits_per_byte=at.train_bits_per_byte,
             validation=at.validation_bits_per_byte,
+            mfu=figures.get("mfu"),
             tokens_per_second=figures.get("tokens_per_second"),
         )
         if self.on_metrics is not None:

@@ -1,10 +1,14 @@
 """Progress of a run: ``metrics.jsonl`` for programs, a progress bar, or lines of progress, for people.
 
-``metrics.jsonl`` holds one JSON object per line, in order. ``event`` says which kind: ``"train"`` (the mean
-over the steps since the last such line: loss in nats a token, train_bits_per_byte, learning_rate,
-gradient_norm, tokens_per_second, epoch) or ``"eval"`` (validation_bits_per_byte, validation_bytes:
-the size of the sample that it is on, is_best). All have step,
-tokens, flops and seconds.
+``metrics.jsonl`` holds one JSON object per line, in order. All have ``event``, and step, tokens, flops and seconds so
+far. ``event`` says which kind:
+
+    "train"   the mean over the steps since the last such line: loss (nats per token), train_bits_per_byte,
+              tokens_per_second, bytes_per_second (of raw text), mfu and peak_flops (None where the device's peak is not
+              known; ``utilization.py`` has the formula); and as they are now: learning_rate (of matrices),
+              learning_rates (by the role of a group), gradient_norm (before clipping), peak_memory_bytes, epoch
+    "eval"    validation_bits_per_byte, validation_bytes (the size of the sample that it is on), train_bits_per_byte,
+              is_best
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ _LABELS = {  # in the order of the progress bar
     "loss": "loss {}",
     "bits_per_byte": "{} bits/byte",
     "validation": "val {}",
+    "mfu": "{} MFU",
     "tokens_per_second": "{} tokens/s",
 }
 
@@ -90,7 +95,7 @@ def check_records(path: Path, known: dict[str, Any] | None) -> None:
 
 
 class ProgressBar:
-    """Time left, loss, bits per byte (two splits) and tokens per second.
+    """Time left, loss, bits per byte (two splits), share of the peak and tokens per second.
 
     A bar on a terminal; elsewhere (a log file) a line every ``SECONDS_PER_LINE``.
     """
@@ -111,8 +116,8 @@ class ProgressBar:
         """Move to where the run stands; a figure that is None keeps its last value."""
         for name, value in figures.items():
             if value is not None:
-                number = tqdm.format_sizeof(value) if name == "tokens_per_second" else f"{value:.3f}"
-                self.figures[name] = _LABELS[name].format(number)
+                form = {"tokens_per_second": tqdm.format_sizeof, "mfu": "{:.1%}".format}.get(name, "{:.3f}".format)
+                self.figures[name] = _LABELS[name].format(form(value))
         latest = [self.figures[name] for name in _LABELS if name in self.figures]
         self.bar.set_postfix_str(", ".join(latest), refresh=False)
         self.bar.n = min(step if self.horizon.steps is not None else seconds, self.bar.total)

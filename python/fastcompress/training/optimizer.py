@@ -1,4 +1,4 @@
-"""AdamW with weight decay on matrices only, and the one place where gradients are made, used and cleared.
+"""The optimizer over groups of parameters by role, and the one place where gradients are made, used and cleared.
 
 ``OptimizerStep`` is small and separate so that the self-check (``selfcheck.py``) tests the very code a run
 uses: a forgotten ``zero_grad`` or a wrong division of accumulated losses hides for weeks behind gradient
@@ -8,38 +8,91 @@ clipping.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from fastcompress.data.rows import WEIGHT
-from fastcompress.models.protocol import Batch
-from fastcompress.training.config import TrainConfig
+from fastcompress.errors import ConfigError
+from fastcompress.models.protocol import Batch, LanguageModel
+from fastcompress.models.roles import Role, default_roles
+from fastcompress.training.config import AdamWConfig, MuonConfig, OptimizerConfig, TrainConfig
 from fastcompress.training.loss import LossFunction as LossFunction
+from fastcompress.training.muon import CautiousAdamW, JoinedOptimizer, make_muon
 from fastcompress.training.spread import Spread
 
+ROLES: tuple[Role, ...] = get_args(Role)
 
-def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW over all of ``model``'s parameters; matrices (embeddings among them) decay, vectors do not."""
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    covered = {id(p) for p in (*matrices, *vectors)}
-    assert covered == {id(p) for p in model.parameters()}, "every parameter must be in a group"
-    assert len(covered) == len(matrices) + len(vectors), "no parameter may be in two groups"
+
+def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    """Make the optimizer of a kind over all of ``model``'s parameters, in the groups of ``parameter_groups``."""
     settings = config.optimizer
-    groups = [
-        {"params": matrices, "weight_decay": settings.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    devices = {p.device.type for p in model.parameters()}
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=settings.learning_rate,
-        betas=(settings.beta1, settings.beta2),
-        eps=settings.epsilon,
-        fused=devices <= {"cuda", "cpu"},  # one kernel for all parameters
-    )
+    groups = parameter_groups(model, settings)
+    if isinstance(settings, AdamWConfig):
+        return _make_adamw(groups, settings)
+    matrices = [group for group in groups if group["role"] == "matrix"]
+    others = [group for group in groups if group["role"] != "matrix"]
+    parts: list[torch.optim.Optimizer] = []
+    if matrices:
+        parts.append(make_muon(matrices, momentum=settings.momentum, cautious=settings.cautious_decay))
+    if others:
+        parts.append(_make_adamw(others, settings))
+    return JoinedOptimizer(parts)
+
+
+def _make_adamw(groups: list[dict[str, Any]], settings: OptimizerConfig) -> torch.optim.AdamW:
+    betas = (settings.beta1, settings.beta2)
+    devices = {parameter.device.type for group in groups for parameter in group["params"]}
+    fused = devices <= {"cuda", "cpu"}  # one kernel for all parameters
+    if not settings.cautious_decay:
+        return torch.optim.AdamW(groups, betas=betas, eps=settings.epsilon, fused=fused)
+    for group in groups:
+        group["cautious_decay"], group["weight_decay"] = group["weight_decay"], 0.0
+    return CautiousAdamW(groups, betas=betas, eps=settings.epsilon, fused=fused)
+
+
+def parameter_groups(model: nn.Module, settings: OptimizerConfig) -> list[dict[str, Any]]:
+    """Put every parameter of a model into one group, by its role.
+
+    Args:
+        model: The model; one that says no roles (``LanguageModel.parameter_roles``) has ``default_roles``.
+        settings: The kind of optimizer. Under Muon, a weight of role matrix that has not two dimensions is in the group
+            of vectors.
+
+    Returns:
+        Groups in the order of ``ROLES``, without empty ones: ``role``, ``params``, ``lr`` (its peak), ``rate_scale``
+        (the peak as a multiple of the learning rate of matrices) and ``weight_decay``.
+
+    Raises:
+        ConfigError: The model's roles are not those of exactly its parameters.
+    """
+    roles = model.parameter_roles() if isinstance(model, LanguageModel) else default_roles(model)
+    named = dict(model.named_parameters())
+    odd = sorted(set(roles) ^ set(named)) or sorted(name for name, role in roles.items() if role not in ROLES)
+    if odd:
+        raise ConfigError(f"parameter_roles of {type(model).__name__} is wrong about {odd[0]}; give each its role once")
+    members: dict[Role, list[nn.Parameter]] = {role: [] for role in ROLES}
+    is_muon = isinstance(settings, MuonConfig)
+    for name, parameter in named.items():
+        role = roles[name]
+        members["vector" if is_muon and role == "matrix" and parameter.dim() != 2 else role].append(parameter)
+    grouped = [id(parameter) for parameters in members.values() for parameter in parameters]
+    assert sorted(grouped) == sorted({id(parameter) for parameter in model.parameters()}), "a parameter, a group"
+    groups = []
+    for role, parameters in members.items():
+        rate = peak_rate(settings, role)
+        scale = rate / settings.learning_rate
+        decays = role == "matrix" if is_muon else role != "vector"
+        decay = settings.weight_decay / scale if decays else 0.0
+        groups.append({"role": role, "params": parameters, "lr": rate, "rate_scale": scale, "weight_decay": decay})
+    return [group for group in groups if group["params"]]
+
+
+def peak_rate(settings: OptimizerConfig, role: Role) -> float:
+    """Return the peak learning rate of a role's group."""
+    own: float | None = getattr(settings, f"{role}_rate", None)
+    return settings.learning_rate if own is None else own
 
 
 class OptimizerStep:
@@ -73,18 +126,23 @@ class OptimizerStep:
         self.scaler = scaler or torch.amp.GradScaler("cpu", enabled=False)
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
+    @property
+    def learning_rates(self) -> dict[str, float]:
+        """The learning rate of each group in the last step, by its role."""
+        return {group["role"]: group["lr"] for group in self.optimizer.param_groups}
+
     def __call__(self, batch: Batch, learning_rate: float) -> tuple[Tensor, Tensor]:
         """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[] each.
 
-        Nothing here waits for the device. With loss scaling, a step whose gradients overflow changes no
-        weight.
+        ``learning_rate`` is that of matrices; the rates of other groups keep their ratio to it. Nothing here waits for
+        the device. With loss scaling, a step whose gradients overflow changes no weight.
         """
         loss = self.gradients(batch)  # []
         self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm
         norm = self.spread.whole(nn.utils.clip_grad_norm_(self.parameters, limit))  # []
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+            group["lr"] = learning_rate * group["rate_scale"]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss, norm

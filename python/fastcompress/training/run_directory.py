@@ -176,6 +176,8 @@ class RunDirectory:
         _check_same("model", was, now, self.path)
         fixed = {name: getattr(config, name) for name in _FIXED_TRAIN_SETTINGS}
         _check_same("training", {name: stored["train"].get(name) for name in fixed}, fixed, self.path)
+        optimizer = stored["train"].get("optimizer", {}).get("kind", "adamw")  # older runs had no other
+        _check_same("training", {"optimizer": optimizer}, {"optimizer": config.optimizer.kind}, self.path)
         self.check_codec(rows.codec)
         if stored.get("rows", {}).get("fingerprint", rows.fingerprint) != rows.fingerprint:  # none in older runs
             raise MismatchError(f"{self.path}: its model read other rows; resume with the version that began the run")

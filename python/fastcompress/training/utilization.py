@@ -1,0 +1,102 @@
+"""How well a run uses its device: speed, share of the peak, memory.
+
+    MFU = training FLOPs of the model per second / peak FLOPs per second of the device
+
+FLOPs are counted as everywhere here (``models/flops.py``: matrix products only, attention at the full window, the
+backward pass twice the forward pass), so recomputation counts nothing. Seconds are those of training, without
+evaluations, checkpoints and compilation. The peak is the vendor's for dense matrices in bfloat16 or float16 with sums
+in float32. In float32 and on CPUs there is no figure, unless the settings give a peak (``MachineConfig.peak_flops``).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+# TFLOPs per second by a part of the device's name; the first that fits counts.
+PEAKS = {
+    "B200": 2250.0,
+    "B100": 1750.0,
+    "GH200": 989.4,
+    "H200": 989.4,
+    "H20": 148.0,
+    "H100 PCIe": 756.5,
+    "H100 NVL": 835.5,
+    "H100": 989.4,
+    "H800": 989.4,
+    "A100": 311.9,
+    "A800": 311.9,
+    "A40": 149.7,
+    "A30": 165.0,
+    "A10G": 70.0,
+    "A10": 125.0,
+    "L40S": 362.1,
+    "L40": 181.1,
+    "L4": 121.0,
+    "T4": 65.0,
+    "V100": 125.0,
+    "RTX 5090": 209.5,
+    "RTX 4090": 165.2,
+    "RTX 4080": 97.5,
+    "RTX 3090": 71.0,
+    "RTX A6000": 154.8,
+    "RTX 6000 Ada": 364.2,
+    "MI300X": 1307.4,
+    "MI250X": 383.0,
+}
+
+
+def peak_flops(device_name: str, precision: str) -> float | None:
+    """Return the peak FLOPs per second of a card in a precision; None where it is not known."""
+    if precision == "float32":
+        return None
+    words = device_name.replace("-", " ").split()
+    for name, teraflops in PEAKS.items():
+        parts = name.split()
+        if any(words[begin : begin + len(parts)] == parts for begin in range(len(words))):
+            return teraflops * 1e12
+    return None
+
+
+def peak_of(device: torch.device, precision: str) -> float | None:
+    """Return the peak FLOPs per second of a device in a precision; None where it is not known."""
+    return peak_flops(torch.cuda.get_device_name(device), precision) if device.type == "cuda" else None
+
+
+def speed_figures(
+    tokens_per_second: float, *, bytes_per_token: float, flops_per_token: float, peak: float | None
+) -> dict[str, Any]:
+    """Return what a training line says about speed.
+
+    Args:
+        tokens_per_second: Events trained on per second.
+        bytes_per_token: Bytes of raw text per event, over the whole corpus.
+        flops_per_token: Training FLOPs per event.
+        peak: FLOPs per second that the device can do; None if that is not known.
+    """
+    return {
+        "tokens_per_second": tokens_per_second,
+        "bytes_per_second": tokens_per_second * bytes_per_token,
+        "mfu": None if peak is None else tokens_per_second * flops_per_token / peak,
+        "peak_flops": peak,
+    }
+
+
+def peak_memory_bytes(device: torch.device) -> int | None:
+    """Return the most memory held at a time: by tensors on a card, else by the process. None where it is not known."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def forget_peak_memory(device: torch.device) -> None:
+    """Begin to measure a card's peak anew; a process's cannot be."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)

@@ -6,7 +6,7 @@ from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
     from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate, event_nats
-    from fastcompress.evaluation.generate import Sampler, generate
+    from fastcompress.evaluation.generate import Sampler, generate, generate_batch
 
 __all__ = [
     "Evaluation",
@@ -15,6 +15,7 @@ __all__ = [
     "evaluate",
     "event_nats",
     "generate",
+    "generate_batch",
 ]
 
 _show(
@@ -26,5 +27,6 @@ _show(
         "evaluate": "bits_per_byte",
         "event_nats": "bits_per_byte",
         "generate": "generate",
+        "generate_batch": "generate",
     },
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,16 +14,17 @@ from fastcompress.codec import BPECodec, ByteCodec, ChatCodec, load_codec, save_
 from fastcompress.bpe import BPE
 from fastcompress.data.chat import (
     Chat,
-    ChatLoader,
     ChatRows,
     Message,
     PackedChats,
+    chat_to_json,
     check_complete,
     pack,
     parse_chat,
     read_chats,
     split_chats,
 )
+from fastcompress.data import RowLoader, TokenDataset, TokenRows
 from fastcompress.errors import ConfigError, DataError
 
 CODEC = ChatCodec(ByteCodec())
@@ -123,15 +123,19 @@ def test_packing_keeps_everything_once_and_wastes_little(lengths: list[int]) -> 
     assert all(a + b > 30 for a, b in zip(filled, filled[1:], strict=False))  # no two neighbours fit into one
 
 
+def loader_of(packed: PackedChats, rows: ChatRows, **settings: int) -> RowLoader:
+    return RowLoader(cast("TokenDataset", packed), rows, **settings)
+
+
 def test_a_row_holds_whole_chats_each_with_its_own_positions() -> None:
-    chats = [GREETING, chat("a", "b"), chat("x" * 40, "too long")]
-    packed = PackedChats(chats, ChatRows(CODEC, 20))
-    assert (len(packed), packed.num_documents, packed.num_too_long) == (1, 2, 1)
-    assert (packed.num_tokens, packed.num_bytes) == (4 + 2, 3 + 1)
-    row = packed.row(0)
-    assert {name: (column.dtype, column.shape) for name, column in row.items()} == packed.rows.columns
-    assert row["document"].tolist() == [0] * 9 + [1] * 6 + [2] * 5
-    assert row["position"].tolist() == [*range(9), *range(6), *range(5)]
+    chats, rows = [GREETING, chat("a", "b"), chat("x" * 40, "too long")], ChatRows(CODEC, 20)
+    packed = PackedChats(chats, rows)
+    assert (packed.num_tokens, packed.num_documents, packed.num_too_long) == (2, 2, 1)  # the one row, twice
+    assert (packed.num_events, packed.num_bytes) == (4 + 2, 3 + 1)
+    row = rows.training_row(cast("TokenDataset", packed), 0)
+    assert {name: (column.dtype, column.shape) for name, column in row.items()} == rows.columns
+    assert row["document"].tolist() == [0] * 9 + [1] * 6 + [-1] * 5
+    assert row["position"].tolist() == [*range(9), *range(6), *[0] * 5]
     answered = row["weight"] > 0
     assert row["target"][answered].tolist() == [*b"Yo!", END, ord("b"), END]
     assert row["input"][0] == row["input"][9] == 260
@@ -139,15 +143,24 @@ def test_a_row_holds_whole_chats_each_with_its_own_positions() -> None:
         PackedChats(chats, ChatRows(CODEC, 5))
 
 
-def test_a_batch_is_a_function_of_seed_and_step() -> None:
-    chats = [chat(f"{i}", "b" * (i % 7 + 1)) for i in range(40)]
-    packed = PackedChats(chats, ChatRows(CODEC, 32))
-    loaders = [ChatLoader(packed, batch_size=3, seed=seed) for seed in (1, 1, 2)]
-    batches = [[loader.batch(step) for step in order] for loader, order in zip(loaders, ([0, 1], [1, 0], [0, 1]),
-                                                                              strict=True)]  # fmt: skip
-    for name in packed.rows.columns:
-        assert np.array_equal(batches[0][0][name], batches[1][1][name])
-    assert not np.array_equal(batches[0][0]["input"], batches[2][0]["input"])
-    steps = -(-len(packed) // 3)
-    rows = np.concatenate([loaders[0].batch(step)["input"] for step in range(steps)])[: len(packed)]
-    assert {row.tobytes() for row in rows} == {packed.row(i)["input"].tobytes() for i in range(len(packed))}
+def test_a_chat_is_scored_in_a_row_of_its_own() -> None:
+    rows = ChatRows(CODEC, 20)
+    documents = [chat_to_json(one) for one in (GREETING, chat("é", "b"))]
+    assert [rows.num_bytes(document) for document in documents] == [3, 1]
+    batch = rows.stack([next(rows.scoring_rows(document, 20)) for document in documents])
+    assert batch["weight"].tolist() == [[0] * 5 + [1] * 4, [0] * 5 + [1] * 2 + [0] * 2]
+    assert batch["document"].tolist() == [[0] * 9, [0] * 7 + [-1] * 2]
+    assert len({rows.fingerprint, ChatRows(CODEC, 21).fingerprint, TokenRows(CODEC, 20).fingerprint}) == 3
+
+
+def test_an_epoch_has_every_row_once() -> None:
+    rows = ChatRows(CODEC, 32)
+    packed = PackedChats([chat(f"{i}", "b" * (i % 7 + 1)) for i in range(40)], rows)
+    loader = loader_of(packed, rows, batch_size=1, seed=1)
+    seen = [loader.batch(step)["input"].tobytes() for step in range(packed.num_tokens)]
+    whole = [rows.training_row(cast("TokenDataset", packed), index)["input"].tobytes()
+             for index in range(packed.num_tokens)]  # fmt: skip
+    assert sorted(seen) == sorted(whole)
+    assert seen != whole
+    halves = [loader_of(packed, rows, batch_size=2, seed=1, rank=rank, world_size=2) for rank in (0, 1)]
+    assert [halves[step % 2].batch(step // 2)["input"].tobytes() for step in range(6)] == seen[:6]

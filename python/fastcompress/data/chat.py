@@ -17,11 +17,11 @@ import hashlib
 import json
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,10 @@ import numpy.typing as npt
 from fastcompress.codec import ChatCodec
 from fastcompress.codec.chat import ROLES
 from fastcompress.data.rows import WEIGHT, Row
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import DataError
+
+if TYPE_CHECKING:
+    from fastcompress.data.shards import TokenDataset
 
 NUM_SHOWN = 3  # lines named in an error
 
@@ -152,9 +155,20 @@ def split_chats(chats: Sequence[Chat]) -> tuple[list[Chat], list[Chat]]:
     return train, [distinct[digest] for digest in distinct if digest in held_out]
 
 
+def chat_to_json(chat: Chat) -> bytes:
+    """Return a chat as a line that `parse_chat` reads: the form in which chats are documents."""
+    messages = [{"role": message.role, "content": message.content} for message in chat]
+    return json.dumps({"messages": messages}).encode()
+
+
+def answer_bytes(chat: Chat) -> int:
+    """The number of bytes in the answers of a chat."""
+    return sum(len(message.content.encode()) for message in chat if message.role == "assistant")
+
+
 def chat_hash(chat: Chat) -> bytes:
     """The SHA-256 of a chat."""
-    return hashlib.sha256(json.dumps([[message.role, message.content] for message in chat]).encode()).digest()
+    return hashlib.sha256(chat_to_json(chat)).digest()
 
 
 @dataclass(frozen=True)
@@ -206,44 +220,69 @@ class ChatRows:
             text = self.codec.encode(message.content).tolist()
             ids += [self.codec.role_ids[message.role], *text, end]
             weight += [0.0] + [float(message.role == "assistant")] * (len(text) + 1)
-        num_bytes = sum(len(message.content.encode()) for message in chat if message.role == "assistant")
-        return SpelledChat(np.array(ids, np.int64), np.array(weight[1:], np.float32), num_bytes)
+        return SpelledChat(np.array(ids, np.int64), np.array(weight[1:], np.float32), answer_bytes(chat))
 
-    def row(self, chats: Sequence[SpelledChat]) -> Row:
-        """Lay chats end to end in one row and pad it. They must fit."""
-        row: Row = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.columns.items()}
-        row["input"][:] = row["target"][:] = self.codec.vocab_size
-        begin = 0
-        for number, chat in enumerate(chats):
-            events = slice(begin, begin + len(chat.weight))
-            row["input"][events], row["target"][events] = chat.ids[:-1], chat.ids[1:]
-            row[WEIGHT][events], row["document"][events] = chat.weight, number
-            row["position"][events] = np.arange(len(chat.weight))
-            begin = events.stop
-        row["document"][begin:] = len(chats)
-        row["position"][begin:] = np.arange(self.context_length - begin)
-        return row
+    def training_row(self, dataset: TokenDataset, begin: int) -> Row:
+        """Return row number `begin` of packed chats, padded to S events."""
+        assert isinstance(dataset, PackedChats)
+        return _padded(joined(dataset.row(begin)), self.context_length)
+
+    def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
+        """Yield the one row of a chat, which `chat_to_json` has made a document of."""
+        yield joined([self.spell(parse_chat(document))])
 
     def stack(self, rows: Sequence[Row]) -> Row:
-        """Return a batch: each column of the rows along a new first dimension."""
-        return {name: np.stack([row[name] for row in rows]) for name in self.columns}
+        """Return a batch: each column of the rows along a new first dimension, padded at the end to equal lengths."""
+        length = max(len(row[WEIGHT]) for row in rows)
+        padded = [_padded(row, length) for row in rows]
+        return {name: np.stack([row[name] for row in padded]) for name in self.columns}
+
+    def num_events(self, dataset: TokenDataset) -> float:
+        """The number of events that count, which are those of answers."""
+        assert isinstance(dataset, PackedChats)
+        return dataset.num_events
+
+    def num_bytes(self, document: bytes) -> int:
+        """The number of bytes in the answers of a chat."""
+        return answer_bytes(parse_chat(document))
+
+
+def joined(chats: Sequence[SpelledChat]) -> Row:
+    """Lay chats end to end."""
+    lengths = [len(chat.weight) for chat in chats]
+    return {
+        "input": np.concatenate([chat.ids[:-1] for chat in chats]),
+        "target": np.concatenate([chat.ids[1:] for chat in chats]),
+        "position": np.concatenate([np.arange(length) for length in lengths]),
+        "document": np.repeat(np.arange(len(chats)), lengths),
+        WEIGHT: np.concatenate([chat.weight for chat in chats]),
+    }
+
+
+def _padded(row: Row, length: int) -> Row:
+    """Add events that do not count, in a document of their own."""
+    missing = length - len(row[WEIGHT])
+    fill = {name: 0 for name in row} | {"document": -1}
+    return {name: np.pad(column, (0, missing), constant_values=fill[name]) for name, column in row.items()}
 
 
 class PackedChats:
-    """Chats in rows, as few as best fit decreasing makes.
+    """Chats in rows, as few as best fit decreasing makes: a dataset for `ChatRows`, whose "tokens" are whole rows.
 
     Attributes:
         num_too_long: Chats that no row can hold, which are left out: a cut chat would teach cut answers.
         num_documents: Chats that are in rows.
-        num_tokens: Events that count.
-        num_bytes: Bytes of their answers.
+        num_tokens: Rows; at least two, since a loader needs as many: a single row is there twice.
+        num_events: Events that count.
+        num_bytes: Bytes of the answers.
+        codec_fingerprint: That of the codec.
         fingerprint: The SHA-256 of the chats, 64 hexadecimal digits.
     """
 
     def __init__(self, chats: Sequence[Chat], rows: ChatRows) -> None:
         """Spell and pack. Raises DataError if no chat fits a row, or the codec cannot spell one."""
         spelled = [rows.spell(chat) for chat in chats]
-        self.rows, self._chats = rows, [chat for chat in spelled if len(chat.weight) <= rows.context_length]
+        self._chats = [chat for chat in spelled if len(chat.weight) <= rows.context_length]
         self.num_too_long = len(spelled) - len(self._chats)
         if not self._chats:
             shortest = min((len(chat.weight) for chat in spelled), default=0)
@@ -252,17 +291,17 @@ class PackedChats:
                 "with a longer context, or shorter chats"
             )
         self.num_documents = len(self._chats)
-        self.num_tokens = int(sum(chat.weight.sum() for chat in self._chats))
         self.num_bytes = sum(chat.answer_bytes for chat in self._chats)
+        self.codec_fingerprint = rows.codec.fingerprint
         self.fingerprint = hashlib.sha256(b"".join(map(chat_hash, chats))).hexdigest()
-        self._packed = pack([len(chat.weight) for chat in self._chats], rows.context_length)
+        packed = pack([len(chat.weight) for chat in self._chats], rows.context_length)
+        self._packed = packed if len(packed) > 1 else packed * 2
+        self.num_tokens = len(self._packed)
+        self.num_events = sum(int(chat.weight.sum()) for chat in self._chats)
 
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def row(self, index: int) -> Row:
-        """Return a row."""
-        return self.rows.row([self._chats[number] for number in self._packed[index]])
+    def row(self, index: int) -> list[SpelledChat]:
+        """Return the chats of a row."""
+        return [self._chats[number] for number in self._packed[index]]
 
 
 def pack(lengths: Sequence[int], capacity: int) -> list[list[int]]:
@@ -295,30 +334,3 @@ def pack(lengths: Sequence[int], capacity: int) -> list[list[int]]:
             insort(rooms, left)
         with_room[left].append(chosen)
     return bins
-
-
-class ChatLoader:
-    """Batches of packed chats: a function of (chats, seed, step), as `RowLoader` is of a dataset.
-
-    An epoch is all rows in a random order, which (seed, epoch) decides.
-    """
-
-    def __init__(self, dataset: PackedChats, *, batch_size: int, seed: int) -> None:
-        if batch_size < 1:
-            raise ConfigError(f"batch_size is {batch_size}; it must be at least 1")
-        self.dataset, self.rows, self.batch_size, self.seed = dataset, dataset.rows, batch_size, seed
-
-    def batch(self, step: int) -> Row:
-        """Return the rows of a step, columns of batch_size rows each."""
-        samples = range(step * self.batch_size, (step + 1) * self.batch_size)
-        places = [divmod(sample, len(self.dataset)) for sample in samples]
-        orders = {epoch: self._order(epoch) for epoch in {epoch for epoch, _ in places}}
-        return self.rows.stack([self.dataset.row(int(orders[epoch][index])) for epoch, index in places])
-
-    def epoch(self, step: int) -> float:
-        """Epochs completed before `step`."""
-        return step * self.batch_size / len(self.dataset)
-
-    def _order(self, epoch: int) -> npt.NDArray[np.int64]:
-        words = np.random.PCG64(np.random.SeedSequence([self.seed, epoch])).random_raw(len(self.dataset))
-        return np.argsort(words, kind="stable")

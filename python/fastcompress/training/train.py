@@ -16,15 +16,17 @@ Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and rai
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fastcompress.codec import Codec
 from fastcompress.data.loader import RowLoader
+from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
@@ -84,6 +86,8 @@ def train(
     on_ready: Callable[[], None] | None = None,
     on_metrics: Callable[[dict[str, Any]], None] | None = None,
     progress: bool = True,
+    rows: Rows | None = None,
+    initial: Mapping[str, Tensor] | None = None,
 ) -> TrainResult:
     """Train a model from scratch, or go on with a stopped run; leaves ``run_directory`` ready for either.
 
@@ -97,6 +101,8 @@ def train(
         on_ready: Called once all is checked and ``run_directory`` holds the run, before the first step.
         on_metrics: Called with each record of ``metrics.jsonl`` (``training/metrics.py``), between two steps.
         progress: Show a progress bar on a terminal, a line now and then elsewhere.
+        rows: How ``train_data`` and documents become rows; default: as the model reads text.
+        initial: Weights that a new run begins with, as ``state_dict`` returns them; default: drawn from the seed.
 
     torch's global CPU and CUDA generators are left as found. Raises ConfigError, MismatchError: settings, codec,
     data, model and the run to resume do not fit each other. DataError: too little text, or nothing to resume from.
@@ -104,7 +110,7 @@ def train(
     damaged. DivergenceError: the loss is no longer finite. SelfCheckError: a self-check failed.
     """
     _check_inputs(codec, train_data, validation)
-    rows = model_config.rows(codec)
+    rows = model_config.rows(codec) if rows is None else rows
     device = choose_device(config.machine.device)
     check_memory(model_config, config, device)
     loader = RowLoader(train_data, rows, batch_size=config.batch_size, seed=config.seed)
@@ -118,6 +124,8 @@ def train(
         feed = stack.enter_context(BatchFeed(loader, device))
         torch.manual_seed(config.seed)
         model = model_config.build(kernels_of(config.machine))
+        if initial is not None:
+            model.load_state_dict(initial)
         run = TrainingRun(model, codec, validation, config, directory, feed, on_metrics)
         _restore_or_check(run, data, resume)
         if not run.is_done():

@@ -40,10 +40,10 @@ def sampling_options(command: Command) -> Command:
 )
 @click.argument("run_directory", metavar="RUN")
 @click.option("--prompt", "prompts", multiple=True,
-              help="Text to continue; several are continued together.  [default: the beginning of a document]")  # fmt: skip
+              help="Text to continue; several are drawn together.  [default: the beginning of a document]")  # fmt: skip
 @click.option("--max-tokens", type=int, default=500, show_default=True, help="Stop after this many tokens.")
 @click.option("--stop", multiple=True, metavar="TEXT",
-              help="End before this text, where it comes up (\\n is a line break); may be given several times.")  # fmt: skip
+              help="End before this text (\\n is a line break); may be given several times.")  # fmt: skip
 @sampling_options
 @json_option
 def generate(

@@ -14,7 +14,7 @@ from fastcompress.codec.protocol import Codec, CodecBase, Text, validate_ids
 from fastcompress.errors import ConfigError
 
 ROLES = ("system", "user", "assistant")
-MARKS = tuple(f"<|{role}|>" for role in ROLES) + ("<|end|>",)  # their texts in files of other libraries
+MARKS = (*(f"<|{role}|>" for role in ROLES), "<|end|>")  # their texts in files of other libraries
 
 
 class ChatCodec(CodecBase):
@@ -40,7 +40,7 @@ class ChatCodec(CodecBase):
         self.base = base
         self.lossless = base.lossless
         self.max_unstable_tokens = base.max_unstable_tokens
-        self.name = f"chat-{base.name}"
+        self.name: str = f"chat-{base.name}"
         self.role_ids = {role: base.vocab_size + number for number, role in enumerate(ROLES)}
         self.end_of_message = base.vocab_size + len(ROLES)
         self.vocab_size = base.vocab_size + len(MARKS)

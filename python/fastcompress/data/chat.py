@@ -199,8 +199,9 @@ class ChatRows:
     @property
     def columns(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """Type and shape of each column, by name."""
-        whole = dict.fromkeys(("input", "target", "position", "document"), np.dtype(np.int64))
-        return {name: (dtype, (self.context_length,)) for name, dtype in {**whole, WEIGHT: np.dtype("f4")}.items()}
+        shape = (self.context_length,)
+        whole = dict.fromkeys(("input", "target", "position", "document"), (np.dtype(np.int64), shape))
+        return {**whole, WEIGHT: (np.dtype(np.float32), shape)}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -262,7 +263,7 @@ def joined(chats: Sequence[SpelledChat]) -> Row:
 def _padded(row: Row, length: int) -> Row:
     """Add events that do not count, in a document of their own."""
     missing = length - len(row[WEIGHT])
-    fill = {name: 0 for name in row} | {"document": -1}
+    fill = dict.fromkeys(row, 0) | {"document": -1}
     return {name: np.pad(column, (0, missing), constant_values=fill[name]) for name, column in row.items()}
 
 

@@ -7,16 +7,21 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.training.checkpoint import Run, load_run
     from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
+    from fastcompress.training.sft import ChatData, chat_codec_of, chat_settings, finetune
     from fastcompress.training.train import TrainResult, train
 
 __all__ = [
     "AdamWConfig",
+    "ChatData",
     "EvaluationConfig",
     "MachineConfig",
     "Run",
     "ScheduleConfig",
     "TrainConfig",
     "TrainResult",
+    "chat_codec_of",
+    "chat_settings",
+    "finetune",
     "load_run",
     "train",
 ]
@@ -25,12 +30,16 @@ _show(
     __name__,
     {
         "AdamWConfig": "config",
+        "ChatData": "sft",
         "EvaluationConfig": "config",
         "MachineConfig": "config",
         "Run": "checkpoint",
         "ScheduleConfig": "config",
         "TrainConfig": "config",
         "TrainResult": "train",
+        "chat_codec_of": "sft",
+        "chat_settings": "sft",
+        "finetune": "sft",
         "load_run": "checkpoint",
         "train": "train",
     },

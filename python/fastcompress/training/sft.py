@@ -63,7 +63,7 @@ def chat_codec_of(run: Run) -> ChatCodec:
     """The codec of a run with the marks of chats; the run's own if it has them. Raises ConfigError for other models."""
     if not isinstance(run.model, NextTokenModel) or "vocab_size" not in run.model.config.to_json():
         raise ConfigError(
-            f"a model of kind {run.model.config.kind} cannot be finetuned on chats; use a model of token ids, such as gpt"
+            f"a model of kind {run.model.config.kind} cannot be finetuned on chats; use one of token ids, such as gpt"
         )
     return run.codec if isinstance(run.codec, ChatCodec) else ChatCodec(run.codec)
 
@@ -186,7 +186,9 @@ def check_chats_apart(model: LanguageModel, rows: ChatRows) -> None:
     one, other = (rows.spell(chat(word)) for word in words)
     num_first = len(one.weight)
     if 2 * num_first > rows.context_length:
-        raise DataError(f"a context of {rows.context_length} tokens is too short for chats; use a model with a longer one")
+        raise DataError(
+            f"a context of {rows.context_length} tokens is too short for chats; use a model with a longer one"
+        )
     batch = rows.stack([joined([first, one]) for first in (one, other)])
     with evaluation_mode(model), torch.inference_mode():
         tensors = {name: torch.from_numpy(column).to(device_of(model)) for name, column in batch.items()}

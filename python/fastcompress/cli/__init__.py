@@ -24,6 +24,7 @@ from fastcompress.cli.decode import decode
 from fastcompress.cli.encode import encode
 from fastcompress.cli.errors import BROKEN_PIPE_CODE, describe
 from fastcompress.cli.eval import evaluate
+from fastcompress.cli.export import export, import_run
 from fastcompress.cli.generate import generate
 from fastcompress.cli.sft import sft
 from fastcompress.cli.streams import StandardOutput, give_up_stdout, open_closed_streams
@@ -106,6 +107,8 @@ for _command in (
     evaluate,
     sft,
     chat,
+    export,
+    import_run,
     study,
     view,
 ):

@@ -29,7 +29,7 @@ SHARE_HELD_OUT = "one chat in twenty"
 )
 @click.argument("run_directory", metavar="RUN")
 @click.option("--data", "data_file", required=True, metavar="FILE",
-              help='JSON lines: {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", ...}]}.')  # fmt: skip
+              help='JSON lines: {"messages": [{"role": "user", "content": "Hi"}, {...}]}, one a line.')  # fmt: skip
 @click.option("--validation", "validation_file", metavar="FILE",
               help=f"Held-out chats, in the same form.  [default: {SHARE_HELD_OUT} of --data]")  # fmt: skip
 @click.option("--skip-malformed", is_flag=True, help="Leave out and count lines that are no chat with an answer.")

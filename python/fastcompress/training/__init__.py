@@ -7,6 +7,7 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.training.checkpoint import Run, load_run
     from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
+    from fastcompress.training.exchange import export_huggingface, import_huggingface
     from fastcompress.training.sft import ChatData, chat_codec_of, chat_settings, finetune
     from fastcompress.training.train import TrainResult, train
 
@@ -21,7 +22,9 @@ __all__ = [
     "TrainResult",
     "chat_codec_of",
     "chat_settings",
+    "export_huggingface",
     "finetune",
+    "import_huggingface",
     "load_run",
     "train",
 ]
@@ -39,7 +42,9 @@ _show(
         "TrainResult": "train",
         "chat_codec_of": "sft",
         "chat_settings": "sft",
+        "export_huggingface": "exchange",
         "finetune": "sft",
+        "import_huggingface": "exchange",
         "load_run": "checkpoint",
         "train": "train",
     },

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastcompress.cli.output import count, json_option, show_result
+from fastcompress.cli.train_options import tracker_option
 from fastcompress.training.settings_file import lay_over, parse_setting
+from fastcompress.training.trackers import tracked
 
 if TYPE_CHECKING:
     from fastcompress.data.chat import Chat
+    from fastcompress.training.checkpoint import Run
     from fastcompress.training.config import TrainConfig
     from fastcompress.training.sft import ChatData
     from fastcompress.training.train import TrainResult
@@ -43,6 +46,7 @@ SHARE_HELD_OUT = "one chat in twenty"
               help="Any other setting of training, such as schedule.warmup=0.1.")  # fmt: skip
 @click.option("--which", type=click.Choice(["best", "last"]), default="best", show_default=True,
               help="Which checkpoint of RUN to begin with.")  # fmt: skip
+@tracker_option
 @click.option("--device", help="auto, cpu, cuda, cuda:1 or mps.  [default: the run's]")
 @json_option
 def sft(
@@ -54,6 +58,7 @@ def sft(
     resume: bool,
     assignments: tuple[str, ...],
     which: str,
+    trackers: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -62,7 +67,7 @@ def sft(
     Chats that the model's context cannot hold are left out and counted.
     """
     from fastcompress.training.checkpoint import load_run
-    from fastcompress.training.sft import ChatData, chat_codec_of
+    from fastcompress.training.sft import ChatData, chat_codec_of, finetune
 
     directory = Path(run_dir or f"{run_directory.rstrip('/')}-chat")
     _check_directory(directory, resume)
@@ -74,7 +79,9 @@ def sft(
         lay_over(settings, name, value)
     _say_what_is_read(data, skipped)
     try:
-        result = _finetune(run, data, settings, directory, resume)
+        with tracked(trackers, directory) as track:
+            config = (_resumed if resume else _new)(directory, settings, run, data)
+            result = finetune(run, data, config, directory, resume=resume, on_metrics=track)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists():
             command = ["fastcompress", "sft", run_directory, "--data", data_file, "--run-dir", str(directory)]
@@ -122,14 +129,13 @@ def _say_what_is_read(data: ChatData, skipped: dict[str, int]) -> None:
     )
 
 
-def _finetune(run: Any, data: ChatData, settings: dict[str, Any], directory: Path, resume: bool) -> TrainResult:
-    from fastcompress.training.sft import chat_settings, finetune
+def _new(directory: Path, settings: dict[str, Any], run: Run, data: ChatData) -> TrainConfig:
+    from fastcompress.training.sft import chat_settings
 
-    config = _resumed(directory, settings) if resume else chat_settings(run.config, data.train.num_tokens, **settings)
-    return finetune(run, data, config, directory, resume=resume)
+    return chat_settings(run.config, data.train.num_tokens, **settings)
 
 
-def _resumed(directory: Path, settings: dict[str, Any]) -> TrainConfig:
+def _resumed(directory: Path, settings: dict[str, Any], run: Run, data: ChatData) -> TrainConfig:
     from fastcompress.training.config import HORIZONS, TrainConfig
     from fastcompress.training.run_directory import RunDirectory
 

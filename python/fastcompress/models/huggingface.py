@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from fastcompress.errors import ConfigError
-from fastcompress.models.blocks import RMS_EPSILON, ROTARY_BASE, swiglu_hidden
+from fastcompress.models.blocks import RMS_EPSILON, swiglu_hidden
 from fastcompress.models.gpt import GPT, GPTConfig
 
 Architecture = Literal["LlamaForCausalLM", "Qwen3ForCausalLM"]
+ROTARY_BASE = 10_000.0  # where no setting names another
 _TYPES: dict[Architecture, str] = {"LlamaForCausalLM": "llama", "Qwen3ForCausalLM": "qwen3"}
 
 # Settings that either architecture has, or that change nothing after training or while another one is off.

@@ -178,6 +178,13 @@ class LanguageModel(nn.Module, ABC):
         except ConfigError as error:
             raise MismatchError(f"{error}; use the codec that the model was trained with") from None
 
+    def read_codec(self, codec: Codec) -> None:
+        """Take from the codec what the model knows about tokens beside its weights, such as their bytes.
+
+        Called after the model is built, before it computes anything; a checkpoint does not hold it. Most kinds need
+        nothing. Raises ConfigError if the codec lacks it.
+        """
+
     def num_parameters(self, *, embedding: bool = True) -> int:
         """Count the parameters, a tied one once.
 

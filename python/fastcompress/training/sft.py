@@ -165,6 +165,7 @@ def with_marks(model: LanguageModel, codec: ChatCodec) -> LanguageModel:
                 f"{name} of the model does not grow with the vocabulary, so there is no room for the "
                 f"{len(MARKS)} marks of chats; finetune a model without it"
             )
+    grown.read_codec(codec)
     return grown.eval()
 
 

@@ -284,7 +284,8 @@ class TrainingRun:
         now = self.watch.read()
         tokens_per_second = (self.at.tokens - self.logged[0]) / max(now - self.logged[1], 1e-9)
         data, rows = self.feed.loader.dataset, self.feed.loader.rows
-        self.at.train_bits_per_byte = bits_per_byte(loss * rows.num_events(data), data.num_bytes)
+        num_events = rows.num_events(data)  # of the whole corpus
+        self.at.train_bits_per_byte = bits_per_byte(loss * num_events, data.num_bytes)
         self.loss_sum.zero_()
         self.at.loss_steps, self.logged = 0, (self.at.tokens, now)
         self.report(

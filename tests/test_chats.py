@@ -102,6 +102,8 @@ def test_a_file_names_its_bad_lines_or_skips_and_counts_them(tmp_path: Path) -> 
         read_chats(file, skip_malformed=True)
     with pytest.raises(DataError, match="cannot be read"):
         read_chats(tmp_path / "none.jsonl")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_chats(tmp_path / "nul\0l")
 
 
 def test_held_out_chats_are_never_trained_on() -> None:

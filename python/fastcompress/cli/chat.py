@@ -19,7 +19,7 @@ FORGET = "/new"
     short_help="Talk to a model that was finetuned on chats.",
     epilog="\b\nExamples:\n"
     "  fastcompress chat runs/a-chat --temperature 0.7\n"
-    '  echo "What is a prime?" | fastcompress chat runs/a-chat',
+    "  fastcompress chat runs/a-chat --which last --top-p 0.9",
 )
 @click.argument("run_directory", metavar="RUN")
 @click.option("--system", metavar="TEXT", help="A message before the first question.")

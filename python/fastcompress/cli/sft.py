@@ -27,8 +27,7 @@ SHARE_HELD_OUT = "one chat in twenty"
     short_help="Finetune a trained model on chats.",
     epilog="\b\nExamples:\n"
     "  fastcompress sft runs/a --data chats.jsonl\n"
-    "  fastcompress sft runs/a --data chats.jsonl --run-dir runs/a-chat --steps 2000 --set learning_rate=1e-4\n"
-    "  fastcompress chat runs/a-chat",
+    "  fastcompress sft runs/a --data chats.jsonl --run-dir runs/a-chat --steps 2000 --set learning_rate=1e-4",
 )
 @click.argument("run_directory", metavar="RUN")
 @click.option("--data", "data_file", required=True, metavar="FILE",

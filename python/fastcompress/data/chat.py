@@ -114,8 +114,9 @@ def read_chats(path: Path, *, skip_malformed: bool = False) -> ChatFile:
     """
     try:
         lines = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a file of chats in JSON lines") from error
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read ({reason}); name a file of chats in JSON lines") from error
     chats: list[Chat] = []
     problems: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):

@@ -135,6 +135,7 @@ def test_a_row_holds_whole_chats_each_with_its_own_positions() -> None:
     packed = PackedChats(chats, rows)
     assert (packed.num_tokens, packed.num_documents, packed.num_too_long) == (2, 2, 1)  # the one row, twice
     assert (packed.num_events, packed.num_bytes) == (4 + 2, 3 + 1)
+    assert list(packed.document_ranges()) == [(0, 0), (1, 1)]
     row = rows.training_row(cast("TokenDataset", packed), 0)
     assert {name: (column.dtype, column.shape) for name, column in row.items()} == rows.columns
     assert row["document"].tolist() == [0] * 9 + [1] * 6 + [-1] * 5

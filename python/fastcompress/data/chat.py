@@ -301,6 +301,10 @@ class PackedChats:
         self.num_tokens = len(self._packed)
         self.num_events = sum(int(chat.weight.sum()) for chat in self._chats)
 
+    def document_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield where each document is: a row counts as one, of a single token."""
+        yield from ((index, index) for index in range(self.num_tokens))
+
     def row(self, index: int) -> list[SpelledChat]:
         """Return the chats of a row."""
         return [self._chats[number] for number in self._packed[index]]

@@ -174,10 +174,10 @@ def chat_hash(chat: Chat) -> bytes:
 
 @dataclass(frozen=True)
 class SpelledChat:
-    """A chat as ids, int64[n + 1], the end of a document first; and which of the n events count, float32[n]."""
+    """A chat as ids, uint32[n + 1], the end of a document first; and which of the n events count, bool[n]."""
 
-    ids: npt.NDArray[np.int64]
-    weight: npt.NDArray[np.float32]
+    ids: npt.NDArray[np.uint32]
+    weight: npt.NDArray[np.bool_]
     answer_bytes: int
 
 
@@ -217,12 +217,12 @@ class ChatRows:
     def spell(self, chat: Chat) -> SpelledChat:
         """Spell a chat. Raises DataError if the codec cannot spell a text."""
         end = self.codec.end_of_message
-        ids, weight = [self.codec.vocab_size], [0.0]
+        ids, weight = [self.codec.vocab_size], [False]
         for message in chat:
             text = self.codec.encode(message.content).tolist()
             ids += [self.codec.role_ids[message.role], *text, end]
-            weight += [0.0] + [float(message.role == "assistant")] * (len(text) + 1)
-        return SpelledChat(np.array(ids, np.int64), np.array(weight[1:], np.float32), answer_bytes(chat))
+            weight += [False] + [message.role == "assistant"] * (len(text) + 1)
+        return SpelledChat(np.array(ids, np.uint32), np.array(weight[1:], np.bool_), answer_bytes(chat))
 
     def training_row(self, dataset: TokenDataset, begin: int) -> Row:
         """Return row number `begin` of packed chats, padded to S events."""
@@ -253,11 +253,11 @@ def joined(chats: Sequence[SpelledChat]) -> Row:
     """Lay chats end to end."""
     lengths = [len(chat.weight) for chat in chats]
     return {
-        "input": np.concatenate([chat.ids[:-1] for chat in chats]),
-        "target": np.concatenate([chat.ids[1:] for chat in chats]),
+        "input": np.concatenate([chat.ids[:-1] for chat in chats]).astype(np.int64),
+        "target": np.concatenate([chat.ids[1:] for chat in chats]).astype(np.int64),
         "position": np.concatenate([np.arange(length) for length in lengths]),
         "document": np.repeat(np.arange(len(chats)), lengths),
-        WEIGHT: np.concatenate([chat.weight for chat in chats]),
+        WEIGHT: np.concatenate([chat.weight for chat in chats]).astype(np.float32),
     }
 
 

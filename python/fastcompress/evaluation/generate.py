@@ -80,7 +80,7 @@ def generate_batch(
     if max_tokens < 0:
         raise ConfigError(f"max_tokens is {max_tokens}; it must be at least 0")
     if any(not text for text in stop):
-        raise ConfigError("stop has an empty string; it must be made of strings with at least one character")
+        raise ConfigError(f"stop is {list(stop)}; it must be made of strings that are not empty")
     settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     samplers = [Sampler(**settings, seed=seed + lane) for lane in range(len(prompts))]  # type: ignore[arg-type]
     if not prompts:

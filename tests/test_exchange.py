@@ -18,11 +18,10 @@ from fastcompress.cli import main
 from fastcompress.codec import BPECodec, ByteCodec, CharCodec, ChatCodec, Codec
 from fastcompress.data.chat import ChatRows, Message
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, MismatchError
-from fastcompress.models import GPT, GPTConfig
+from fastcompress.models import GPT, GPTConfig, export_huggingface, import_huggingface
 from fastcompress.models.blocks import NormKind
 from fastcompress.models.huggingface import architecture_of
-from fastcompress.training import export_huggingface, import_huggingface, load_run
-from fastcompress.training.exchange import write_run
+from fastcompress.training import load_run, write_run
 from tests.reference import llama
 
 FIELDS = {field.name for field in dataclasses.fields(GPTConfig)}

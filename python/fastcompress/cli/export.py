@@ -25,8 +25,8 @@ def export(run_directory: str, folder: str, which: str, overwrite: bool) -> None
     bytes or a byte-pair vocabulary; anything else is refused by name.
     """
     from fastcompress.errors import OutputError
+    from fastcompress.models.exchange import export_huggingface
     from fastcompress.training.checkpoint import load_run
-    from fastcompress.training.exchange import export_huggingface
 
     target = Path(folder)
     if target.exists() and not (target.is_dir() and (overwrite or not any(target.iterdir()))):
@@ -45,7 +45,8 @@ def export(run_directory: str, folder: str, which: str, overwrite: bool) -> None
 @click.argument("run_directory", metavar="RUN")
 def import_run(folder: str, run_directory: str) -> None:
     """Make a RUN of the Llama or Qwen3 in a FOLDER that export wrote, to be scored, finetuned or talked to."""
-    from fastcompress.training.exchange import import_huggingface, write_run
+    from fastcompress.models.exchange import import_huggingface
+    from fastcompress.training.imported import write_run
 
     model, codec = import_huggingface(Path(folder))
     write_run(Path(run_directory), model, codec)

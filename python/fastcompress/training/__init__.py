@@ -7,7 +7,7 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.training.checkpoint import Run, load_run
     from fastcompress.training.config import AdamWConfig, EvaluationConfig, MachineConfig, ScheduleConfig, TrainConfig
-    from fastcompress.training.exchange import export_huggingface, import_huggingface
+    from fastcompress.training.imported import write_run
     from fastcompress.training.sft import ChatData, chat_codec_of, chat_settings, finetune
     from fastcompress.training.train import TrainResult, train
 
@@ -22,11 +22,10 @@ __all__ = [
     "TrainResult",
     "chat_codec_of",
     "chat_settings",
-    "export_huggingface",
     "finetune",
-    "import_huggingface",
     "load_run",
     "train",
+    "write_run",
 ]
 
 _show(
@@ -42,10 +41,9 @@ _show(
         "TrainResult": "train",
         "chat_codec_of": "sft",
         "chat_settings": "sft",
-        "export_huggingface": "exchange",
         "finetune": "sft",
-        "import_huggingface": "exchange",
         "load_run": "checkpoint",
         "train": "train",
+        "write_run": "imported",
     },
 )

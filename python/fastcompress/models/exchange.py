@@ -1,8 +1,7 @@
-"""Runs as folders of Hugging Face's `transformers`, and runs from such folders."""
+"""Models with their codecs as folders of Hugging Face's `transformers`, and back."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,6 @@ from fastcompress.errors import ConfigError, DataError, FormatError, MismatchErr
 from fastcompress.models.gpt import GPT
 from fastcompress.models.huggingface import from_huggingface, to_huggingface
 from fastcompress.models.protocol import LanguageModel
-from fastcompress.training.checkpoint import model_tensors, write_checkpoint
-from fastcompress.training.config import TrainConfig
-from fastcompress.training.progress import Progress
-from fastcompress.training.run_directory import RunDirectory
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 
@@ -80,23 +75,6 @@ def import_huggingface(folder: Path) -> tuple[GPT, Codec]:
             f"{folder}: its model has {model.vocab_size} ids and its tokenizer {num_symbols(codec)}; they must be equal"
         )
     return model, codec
-
-
-def write_run(directory: Path, model: LanguageModel, codec: Codec) -> None:
-    """Make a run of a model that was trained elsewhere, for ``load_run``; raises OutputError as ``train`` does."""
-    run, config = RunDirectory(Path(directory)), TrainConfig(steps=1)
-    rows = model.config.rows(codec)
-    with run.locked(create=True):
-        identity = run.prepare(model.config, rows, config, {}, resume=False)
-        state = {
-            "model": model.config.to_json(),
-            "train": config.to_json(),
-            "codec": {"name": codec.name, "fingerprint": codec.fingerprint},
-            "rows": {"fingerprint": rows.fingerprint},
-            "progress": dataclasses.asdict(Progress()),
-            "run": identity,
-        }
-        write_checkpoint(run.best, model_tensors(model), state)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -65,6 +65,12 @@ class HalfRows:
         ]  # a weight of 0, and any byte
         return {name: np.stack([row[name] for row in padded]) for name in padded[0]}
 
+    def num_events(self, dataset: TokenDataset) -> float:
+        return self._bytes.num_events(dataset)
+
+    def num_bytes(self, document: bytes) -> int:
+        return self._bytes.num_bytes(document)
+
     def _example(self) -> Row:
         return next(self._bytes.scoring_rows(bytes(self.context_length - 1), self.context_length))
 

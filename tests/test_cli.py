@@ -24,6 +24,7 @@ from fastcompress.codec import ByteCodec, load_codec, save_codec
 from fastcompress.data.shards import write_shards
 
 COMMANDS = ["train-tokenizer", "encode", "decode", "convert", "train", "generate", "eval", "study", "tune"]
+COMMANDS += ["sft", "chat", "export", "import"]
 TEXT = "The quick brown fox jumps over the lazy dog; naïve café, 12 345.\n" * 60
 TINY_MODEL = ["--layers", "1", "--heads", "2", "--width", "16", "--context", "32", "--batch-size", "4"]
 TINY_RUN = [*TINY_MODEL, "--eval-bytes", "300", "--device", "cpu"]
@@ -580,6 +581,12 @@ def test_generated_text_follows_the_prompt_and_the_seed(trained):
     as_json = json.loads(run(*command, "--json").stdout)
     assert as_json["prompt"] + as_json["text"] + "\n" == first
     assert run(*command, "--temperature", 0, "--top-k", 5, "--top-p", 0.9).stdout.startswith("The café")
+    several = [*command, "--prompt", "dog; ", "--stop", "\\n", "--stop", "e"]
+    texts = json.loads(run(*several, "--json").stdout)["texts"]
+    assert [(text["prompt"], text["seed"]) for text in texts] == [("The café", 0), ("dog; ", 1)]
+    assert not any(stop in text["text"] for text in texts for stop in "e\n")
+    assert run(*several).stdout == "\n\n".join(text["prompt"] + text["text"] for text in texts) + "\n"
+    assert "--stop is ['']; it must be" in error_of("generate", trained, "--stop", "")
     assert "'€' (U+20AC) at byte 0" in error_of("generate", trained, "--prompt", "€")
     assert "--top-p is 2.0; it must be in" in error_of("generate", trained, "--top-p", 2)
 

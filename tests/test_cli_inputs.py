@@ -41,6 +41,10 @@ READS = {
     "eval": "IN",
     "generate": "IN --max-tokens 1",
     "study": "quick -o IN",
+    "sft": "IN --data IN --run-dir OUT",
+    "chat": "IN",
+    "export": "IN OUT",
+    "import": "IN OUT",
     "view": "IN -o OUT",
 }
 TAKES_ANY_BYTES = {"compress", "encode", "view", "train"}  # binary is fine for these

@@ -23,6 +23,7 @@ from fastcompress.codec import (
     BPECodec,
     ByteCodec,
     CharCodec,
+    ChatCodec,
     Codec,
     EqualInfoCodec,
     GzipCodec,
@@ -100,6 +101,9 @@ CASES = {
     },
     "arithmetic-8": Case(lambda: ArithmeticCodec(mixer(), 8), decodes_prefixes=False),
     "arithmetic-16": Case(lambda: ArithmeticCodec(mixer(), 16), decodes_prefixes=False),
+    "chat-byte": Case(lambda: ChatCodec(ByteCodec())),
+    "chat-char": Case(lambda: ChatCodec(CharCodec(CHARACTERS))),
+    "chat-lzp": Case(lambda: ChatCodec(LZPCodec())),
     "paper-16": Case(lambda: paper(16), is_saved=False),
     "paper-halves": Case(lambda: paper(8), is_saved=False),
 }

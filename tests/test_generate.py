@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.errors import ConfigError, DataError, MismatchError
-from fastcompress.evaluation.generate import Sampler, generate
+from fastcompress.evaluation.generate import Sampler, generate, generate_batch, in_order
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.models.tokens import NextTokenModel
 
@@ -215,3 +215,52 @@ def test_a_bad_setting_is_named_at_once(setting: dict[str, float], message: str)
 def test_another_codecs_model_is_refused() -> None:
     with pytest.raises(MismatchError, match="vocab_size is 257, but codec char-2 and the end of document need 3"):
         generate(small_gpt(), CharCodec(["a", "b"]), b"", max_tokens=1)
+
+
+# --- Stop strings and several prompts ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "shown"),
+    [
+        ("one END two", ["END"], "one "),
+        ("one EN", ["END"], "one EN"),  # held back, then shown: it was no stop string
+        ("aab", ["ab"], "a"),
+        ("aaab!", ["aab", "b!"], "a"),
+        ("日本 stop", ["本"], "日"),
+        ("first\n\nsecond", ["\n\n", "second"], "first"),
+        ("x", ["x"], ""),
+    ],
+)
+def test_text_ends_before_a_stop_string(text: str, stop: list[str], shown: str) -> None:
+    pieces = list(generate(ScriptedModel(text.encode()), ByteCodec(), b"", max_tokens=100, stop=stop))
+    assert "".join(pieces) == shown
+    assert all(pieces)
+
+
+def test_a_stop_string_ends_the_drawing_and_may_not_be_empty() -> None:
+    model = ScriptedModel(b"abcdef")
+    assert "".join(generate(model, ByteCodec(), b"", max_tokens=100, stop=["c"])) == "ab"
+    assert len(model.lengths) == 3
+    with pytest.raises(ConfigError, match=r"stop is \[''\]; it must be"):
+        generate(model, ByteCodec(), b"", max_tokens=1, stop=[""])
+
+
+def test_prompts_together_are_continued_as_alone() -> None:
+    """Lanes of unequal lengths, beyond the context, one of which stops early."""
+    model, prompts = small_gpt(), [b"one", b"", b"a prompt that is longer than the context", "日".encode()[:-1]]
+    settings = {"max_tokens": 25, "temperature": 0.7, "top_k": 9, "stop": ["a"]}
+    together = [""] * len(prompts)
+    for lane, text in generate_batch(model, ByteCodec(), prompts, seed=4, **settings):  # type: ignore[arg-type]
+        assert text
+        together[lane] += text
+    alone = ["".join(generate(model, ByteCodec(), prompt, seed=4 + lane, **settings))  # type: ignore[arg-type]
+             for lane, prompt in enumerate(prompts)]  # fmt: skip
+    assert together == alone
+    assert len(set(together)) == len(prompts)
+    assert list(generate_batch(model, ByteCodec(), [], max_tokens=3)) == []
+
+
+def test_pieces_in_the_order_of_lanes() -> None:
+    pieces = [(1, "b"), (0, "a"), (2, "c"), (1, "B"), (0, "A")]
+    assert list(in_order(iter(pieces), 4)) == [(0, "a"), (0, "A"), (1, "bB"), (2, "c")]

@@ -18,12 +18,15 @@ import click
 
 from fastcompress import __version__
 from fastcompress.cli.archive import compress, decompress
+from fastcompress.cli.chat import chat
 from fastcompress.cli.convert import convert
 from fastcompress.cli.decode import decode
 from fastcompress.cli.encode import encode
 from fastcompress.cli.errors import BROKEN_PIPE_CODE, describe
 from fastcompress.cli.eval import evaluate
+from fastcompress.cli.export import export, import_run
 from fastcompress.cli.generate import generate
+from fastcompress.cli.sft import sft
 from fastcompress.cli.streams import StandardOutput, give_up_stdout, open_closed_streams
 from fastcompress.cli.study import study
 from fastcompress.cli.train import train
@@ -103,6 +106,10 @@ for _command in (
     train,
     generate,
     evaluate,
+    sft,
+    chat,
+    export,
+    import_run,
     study,
     tune,
     view,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ import click
 from fastcompress.cli.inputs import CODEC_HELP, corpus_options, need_one
 from fastcompress.cli.output import count, json_option, show_result
 from fastcompress.cli.run_data import RunData
-from fastcompress.cli.train_options import MODEL_OPTIONS, training_options
+from fastcompress.cli.train_options import MODEL_OPTIONS, tracker_option, training_options
 from fastcompress.training.config import HORIZONS, TrainConfig, setting_names
 from fastcompress.training.settings_file import lay_over, parse_setting, read_toml
+from fastcompress.training.trackers import tracked
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True,
               help="Any setting, such as model.mlp=gelu; wins over --config, other options over both.")  # fmt: skip
 @training_options
+@tracker_option
 @json_option
 def train(
     run_dir: str,
@@ -50,6 +53,7 @@ def train(
     codec_spec: str | None,
     config_file: str | None,
     assignments: tuple[str, ...],
+    trackers: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -89,7 +93,8 @@ def train(
             _refuse_existing_run(directory)
             codec, model_config, config = _new_settings(data.codec(codec_spec or "byte"), model, training)
         _check_memory(model_config, config)
-        result = _train(data, codec, model_config, config, directory, resume)
+        with tracked(trackers, directory) as track:
+            result = _train(data, codec, model_config, config, directory, resume, track)
     except (KeyboardInterrupt, SystemExit):
         if (directory / "config.json").exists() and is_first_process():
             click.echo(f"stopped; go on with: {_resume_command(directory)}", err=True)
@@ -181,6 +186,7 @@ def _train(
     config: TrainConfig,
     directory: Path,
     resume: bool,
+    track: Callable[[dict[str, Any]], None],
 ) -> TrainResult:
     from fastcompress.errors import OutputError
     from fastcompress.training.train import train as train_model
@@ -197,6 +203,7 @@ def _train(
         click.echo(f"{directory}: {forecast}", err=True)
 
     def show(record: dict[str, Any]) -> None:
+        track(record)
         if record["event"] == "eval" and not sys.stderr.isatty():
             click.echo(
                 f"step {record['step']}: {record['validation_bits_per_byte']:.4f} bits per byte on "

@@ -12,6 +12,7 @@ import click
 
 from fastcompress.models.presets import PRESETS
 from fastcompress.training.config import SECTIONS, TrainConfig, setting_names
+from fastcompress.training.trackers import TRACKERS
 
 # The options of the common model's settings; others are set with --set model.NAME=VALUE.
 MODEL_OPTIONS = {
@@ -36,6 +37,8 @@ _HELP = {
     "optimizer": "What updates the weights.",
 }
 Command = TypeVar("Command", bound=Callable[..., Any])
+tracker_option = click.option("--track", "trackers", multiple=True, type=click.Choice(TRACKERS),
+                              help="Show the figures there, too, if it is installed; may be given twice.")  # fmt: skip
 
 
 def training_options(command: Command) -> Command:

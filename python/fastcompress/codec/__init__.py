@@ -15,6 +15,7 @@ b'to be or not to be'
 from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
+from fastcompress.codec.chat import ChatCodec
 from fastcompress.codec.equal_info import EqualInfoCodec, PaperEqualInfoCodec
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
 from fastcompress.codec.gzip import GzipCodec
@@ -29,6 +30,7 @@ __all__ = [
     "BigramCoverage",
     "ByteCodec",
     "CharCodec",
+    "ChatCodec",
     "Codec",
     "CodecKind",
     "EqualInfoCodec",

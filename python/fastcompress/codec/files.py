@@ -53,10 +53,15 @@ def save_codec(codec: Codec, path: str | os.PathLike[str]) -> None:
 
     Raises ConfigError if the codec is of no registered kind, OutputError if the file cannot be written.
     """
+    write_atomically(path, json.dumps(codec_to_json(codec), indent=1).encode() + b"\n")
+
+
+def codec_to_json(codec: Codec) -> dict[str, Any]:
+    """Return the contents of a codec file. Raises ConfigError if `codec` is of no registered kind."""
     kind = next((kind for kind in _KINDS.values() if type(codec) is kind.codec_type), None)
     if kind is None:
         raise ConfigError(f"{type(codec).__name__} is not a registered kind of codec; call register_codec first")
-    document = {
+    return {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind.name,
@@ -64,7 +69,6 @@ def save_codec(codec: Codec, path: str | os.PathLike[str]) -> None:
         "fingerprint": codec.fingerprint,
         "state": kind.to_state(codec),
     }
-    write_atomically(path, json.dumps(document, indent=1).encode() + b"\n")
 
 
 def load_codec(path: str | os.PathLike[str]) -> Codec:

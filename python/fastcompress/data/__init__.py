@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
+    from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
     from fastcompress.data.loader import RowLoader
     from fastcompress.data.rows import Rows, TokenRows
@@ -18,6 +19,8 @@ __all__ = [
     "TokenDataset",
     "TokenRows",
     "load_corpus",
+    "read_chats",
+    "split_chats",
     "split_documents",
     "write_shards",
     "write_splits",
@@ -33,6 +36,8 @@ _show(
         "TokenDataset": "shards",
         "TokenRows": "rows",
         "load_corpus": "corpora",
+        "read_chats": "chat",
+        "split_chats": "chat",
         "split_documents": "corpora",
         "write_shards": "shards",
         "write_splits": "shards",

@@ -72,6 +72,14 @@ class Rows(Protocol):
         """Return a batch: each column of the rows along a new first dimension, padded at the end to equal lengths."""
         ...
 
+    def num_events(self, dataset: TokenDataset) -> float:
+        """The number of events that count in the training rows of a whole dataset, whose bytes they pay for."""
+        ...
+
+    def num_bytes(self, document: bytes) -> int:
+        """The number of bytes that the events of a document's scoring rows pay for."""
+        ...
+
 
 class Window(NamedTuple):
     """Events `[begin, end)` of a document, of which those from `scored` on count."""
@@ -185,6 +193,14 @@ class TokenRows:
             for name, column in row.items():
                 batch[name][index, : len(column)] = column
         return batch
+
+    def num_events(self, dataset: TokenDataset) -> float:
+        """Each token is predicted once, also the ends of documents."""
+        return dataset.num_tokens * self.context_length / self.tokens_per_row
+
+    def num_bytes(self, document: bytes) -> int:
+        """All bytes of a document are paid for."""
+        return len(document)
 
 
 def _row(window: npt.NDArray[np.int64], weight: npt.NDArray[np.float32]) -> Row:

@@ -6,25 +6,30 @@ from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
     from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate, event_nats
-    from fastcompress.evaluation.generate import Sampler, generate
+    from fastcompress.evaluation.chat import Conversation
+    from fastcompress.evaluation.generate import Sampler, generate, generate_batch
 
 __all__ = [
+    "Conversation",
     "Evaluation",
     "Sampler",
     "bits_per_byte",
     "evaluate",
     "event_nats",
     "generate",
+    "generate_batch",
 ]
 
 _show(
     __name__,
     {
+        "Conversation": "chat",
         "Evaluation": "bits_per_byte",
         "Sampler": "generate",
         "bits_per_byte": "bits_per_byte",
         "evaluate": "bits_per_byte",
         "event_nats": "bits_per_byte",
         "generate": "generate",
+        "generate_batch": "generate",
     },
 )

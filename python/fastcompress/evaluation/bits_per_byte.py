@@ -96,6 +96,7 @@ def evaluate(
     device: torch.device | str | None = None,
     autocast: contextlib.AbstractContextManager[Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    rows: Rows | None = None,
 ) -> Evaluation:
     """Bits per byte of ``model`` on ``documents``, each scored alone; this file's head states the protocol.
 
@@ -108,6 +109,7 @@ def evaluate(
         device: Where the model is; default: where its parameters are.
         autocast: Reusable context of the forward pass, such as ``torch.autocast(...)``; default float32.
         progress: Called after each batch with (windows scored, windows in all).
+        rows: How documents become rows; default: as the model reads text.
 
     Raises:
         ConfigError: ``stride`` or ``batch_size`` out of range.
@@ -116,13 +118,13 @@ def evaluate(
 
     Memory: 4 bytes an event, and one row a document. Deterministic for one machine, device and batch size.
     """
-    rows = model.rows(codec)
+    rows = model.rows(codec) if rows is None else rows
     stride = max(1, rows.context_length // 2) if stride is None else stride
     if not 1 <= stride <= rows.context_length:
         raise ConfigError(f"stride must be in 1 .. {rows.context_length} (the context), not {stride}")
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, not {batch_size}")
-    num_bytes = sum(len(data) for data in documents)
+    num_bytes = sum(map(rows.num_bytes, documents))
     if num_bytes == 0:
         raise DataError("no bytes to evaluate on: all documents are empty")
     nats = event_nats(

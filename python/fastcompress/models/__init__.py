@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
+    from fastcompress.models.exchange import export_huggingface, import_huggingface
     from fastcompress.models.flops import Flops
     from fastcompress.models.gpt import GPT, GPTConfig
     from fastcompress.models.kinds import KINDS, make_model_config, model_config_from_json
@@ -28,6 +29,8 @@ __all__ = [
     "NextTokenModel",
     "Stepper",
     "Trunk",
+    "export_huggingface",
+    "import_huggingface",
     "make_model_config",
     "model_config_from_json",
 ]
@@ -49,6 +52,8 @@ _show(
         "NextTokenModel": "tokens",
         "Stepper": "protocol",
         "Trunk": "trunk",
+        "export_huggingface": "exchange",
+        "import_huggingface": "exchange",
         "make_model_config": "kinds",
         "model_config_from_json": "kinds",
     },

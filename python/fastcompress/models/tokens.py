@@ -131,10 +131,14 @@ class TokenStepper:
 
     def begin(self, prompts: Sequence[bytes]) -> None:
         """Begin a document in each lane. Raises DataError if the codec cannot spell a prompt."""
+        self.begin_tokens([[self.end, *self.codec.encode(prompt).tolist()] for prompt in prompts])
+
+    def begin_tokens(self, prompts: Sequence[Sequence[int]]) -> None:
+        """Begin each lane with ids, the end of a document first: for ids that no text is encoded as."""
         if len(prompts) != self.lanes:
             raise ConfigError(f"{len(prompts)} prompts were given for {self.lanes} lanes; give one for each")
-        self._sequences = [[self.end, *self.codec.encode(prompt).tolist()] for prompt in prompts]
-        self._num_known = [len(prompt) for prompt in prompts]
+        self._sequences = [list(prompt) for prompt in prompts]
+        self._num_known = [len(self.codec.decode(np.asarray(prompt[1:], np.uint32))) for prompt in prompts]
         self._begins, self._num_read = [], [0] * self.lanes
         self.done = [False] * self.lanes
         self._cache, self._weights = None, None

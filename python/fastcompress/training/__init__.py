@@ -15,10 +15,13 @@ if _TYPE_CHECKING:
         TrainConfig,
     )
     from fastcompress.training.forecast import Forecast
+    from fastcompress.training.imported import write_run
+    from fastcompress.training.sft import ChatData, chat_codec_of, chat_settings, finetune
     from fastcompress.training.train import TrainResult, train
 
 __all__ = [
     "AdamWConfig",
+    "ChatData",
     "EvaluationConfig",
     "Forecast",
     "MachineConfig",
@@ -27,14 +30,19 @@ __all__ = [
     "ScheduleConfig",
     "TrainConfig",
     "TrainResult",
+    "chat_codec_of",
+    "chat_settings",
+    "finetune",
     "load_run",
     "train",
+    "write_run",
 ]
 
 _show(
     __name__,
     {
         "AdamWConfig": "config",
+        "ChatData": "sft",
         "EvaluationConfig": "config",
         "Forecast": "forecast",
         "MachineConfig": "config",
@@ -43,7 +51,11 @@ _show(
         "ScheduleConfig": "config",
         "TrainConfig": "config",
         "TrainResult": "train",
+        "chat_codec_of": "sft",
+        "chat_settings": "sft",
+        "finetune": "sft",
         "load_run": "checkpoint",
         "train": "train",
+        "write_run": "imported",
     },
 )

@@ -184,7 +184,7 @@ class TrainingRun:
         now = self.watch.read()
         tokens_per_second = (self.at.tokens - self.logged[0]) / max(now - self.logged[1], 1e-9)
         data, rows = self.feed.loader.dataset, self.feed.loader.rows
-        num_events = data.num_tokens * rows.context_length / rows.tokens_per_row  # of the whole corpus
+        num_events = rows.num_events(data)  # of the whole corpus
         self.at.train_bits_per_byte = bits_per_byte(loss * num_events, data.num_bytes)
         self.loss_sum.zero_()
         self.at.loss_steps, self.logged = 0, (self.at.tokens, now)
@@ -239,6 +239,7 @@ class TrainingRun:
             batch_size=self.config.evaluation.eval_batch_size,
             autocast=self.autocast,
             progress=lambda done, total: self.check_signals(),
+            rows=self.feed.loader.rows,
         )
 
     def report(self, event: str, **figures: Any) -> None:

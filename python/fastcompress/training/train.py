@@ -16,15 +16,17 @@ Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and rai
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fastcompress.codec import Codec
 from fastcompress.data.loader import RowLoader
+from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
@@ -92,6 +94,8 @@ def train(
     on_metrics: Callable[[dict[str, Any]], None] | None = None,
     on_forecast: Callable[[Forecast], None] | None = None,
     progress: bool = True,
+    rows: Rows | None = None,
+    initial: Mapping[str, Tensor] | None = None,
 ) -> TrainResult:
     """Train a model from scratch, or go on with a stopped run; leaves ``run_directory`` ready for either.
 
@@ -107,6 +111,8 @@ def train(
         on_forecast: Called before the first step with the memory and the time that the run will need, which takes two
             trial passes.
         progress: Show a progress bar on a terminal, a line now and then elsewhere.
+        rows: How ``train_data`` and documents become rows; default: as the model reads text.
+        initial: Weights that a new run begins with, as ``state_dict`` returns them; default: drawn from the seed.
 
     Under torchrun, every process makes the same call and returns the same result (``training/distributed.py``); the
     callbacks are those of the first one.
@@ -117,7 +123,7 @@ def train(
     damaged. DivergenceError: the loss is no longer finite. SelfCheckError: a self-check failed.
     """
     _check_inputs(codec, train_data, validation)
-    rows = model_config.rows(codec)
+    rows = model_config.rows(codec) if rows is None else rows
     directory = RunDirectory(Path(run_directory))
     data = describe_data(train_data, validation)
     with contextlib.ExitStack() as stack:
@@ -135,7 +141,8 @@ def train(
         stack.enter_context(limited_threads(threads_for(model_config, fitted)))
         stack.enter_context(torch.random.fork_rng(cards_of(device)))
         feed = stack.enter_context(BatchFeed(loader, device))
-        model = _make_model(model_config, codec, config, ranks, device, check=config.self_check and not resume)
+        check = config.self_check and not resume
+        model = _make_model(model_config, codec, initial, config, ranks, device, check=check)
         if config.machine.checkpoint_activations:
             stack.enter_context(recomputed(model))
         spread = spread_for(ranks, config.machine.parallel)
@@ -161,12 +168,21 @@ def _lock(stack: contextlib.ExitStack, directory: RunDirectory, *, create: bool)
 
 
 def _make_model(
-    model_config: ModelConfig, codec: Codec, config: TrainConfig, ranks: Ranks, device: torch.device, *, check: bool
+    model_config: ModelConfig,
+    codec: Codec,
+    initial: Mapping[str, Tensor] | None,
+    config: TrainConfig,
+    ranks: Ranks,
+    device: torch.device,
+    *,
+    check: bool,
 ) -> LanguageModel:
-    """Draw the weights, the same on every rank, and look whether the model is wired right. Seeds the generators."""
+    """Draw or take the weights, the same on every rank, and check how the model is wired. Seeds the generators."""
     torch.manual_seed(config.seed)
     model = model_config.build(kernels_of(config.machine))
     model.read_codec(codec)
+    if initial is not None:
+        model.load_state_dict(initial)
     model.to(device)
     if check:  # before the model is spread over ranks
         with torch.random.fork_rng(cards_of(device)):

@@ -1,0 +1,218 @@
+"""Supervised finetuning: a pretrained model learns the answers of chats, in a run of its own.
+
+The trainer is the one of pretraining, with other rows (``data/chat.py``) and a model that begins with the pretrained
+weights. The marks of chats are new ids: tables of ids grow by their rows, and no old row changes. Scores are bits per
+byte of the answers of held-out chats.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+
+from fastcompress.codec import ChatCodec
+from fastcompress.codec.chat import MARKS
+from fastcompress.data.chat import Chat, ChatRows, Message, PackedChats, chat_to_json, joined
+from fastcompress.data.rows import num_symbols
+from fastcompress.errors import ConfigError, DataError
+from fastcompress.models.protocol import LanguageModel, device_of, evaluation_mode
+from fastcompress.models.tokens import NextTokenModel
+from fastcompress.training.config import TrainConfig
+from fastcompress.training.train import TrainResult, train
+
+if TYPE_CHECKING:
+    from fastcompress.data.shards import TokenDataset
+    from fastcompress.training.checkpoint import Run
+
+RATE_SHARE = 0.1  # of pretraining's peak learning rate
+WARMUP = 0.05
+EPOCHS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class ChatData:
+    """Chats as a chat model reads them.
+
+    Attributes:
+        rows: How they become rows.
+        train: Those to train on.
+        validation: Those held out, as documents of ``rows``.
+        num_too_long: Those of either that the context cannot hold, which are left out.
+    """
+
+    rows: ChatRows
+    train: PackedChats
+    validation: list[bytes]
+    num_too_long: int
+
+    @classmethod
+    def of(cls, codec: ChatCodec, context_length: int, train: Sequence[Chat], validation: Sequence[Chat]) -> ChatData:
+        """Spell and pack chats. Raises DataError if all of either are longer than the context, or cannot be spelled."""
+        rows = ChatRows(codec, context_length)
+        packed, held_out = PackedChats(train, rows), PackedChats(validation, rows)
+        fitting = [chat for chat in validation if len(rows.spell(chat).weight) <= context_length]
+        return cls(rows, packed, list(map(chat_to_json, fitting)), packed.num_too_long + held_out.num_too_long)
+
+
+def chat_codec_of(run: Run) -> ChatCodec:
+    """The codec of a run with the marks of chats; the run's own if it has them. Raises ConfigError for other models."""
+    if not isinstance(run.model, NextTokenModel) or "vocab_size" not in run.model.config.to_json():
+        raise ConfigError(
+            f"a model of kind {run.model.config.kind} cannot be finetuned on chats; use one of token ids, such as gpt"
+        )
+    return run.codec if isinstance(run.codec, ChatCodec) else ChatCodec(run.codec)
+
+
+def chat_settings(pretraining: TrainConfig, num_rows: int, **settings: Any) -> TrainConfig:
+    """Settings for finetuning: those of pretraining with a tenth of its learning rates and a short warm-up.
+
+    Args:
+        pretraining: The settings of the run that is finetuned.
+        num_rows: Rows of an epoch; without a horizon, the run goes over them three times.
+        settings: What should be otherwise, under the names of ``TrainConfig``.
+
+    Raises:
+        ConfigError: A setting cannot work, or the horizon is one of seconds.
+    """
+    if settings.get("seconds") is not None:
+        raise ConfigError("seconds is no horizon for chats, of which all held-out ones are scored; set steps or tokens")
+    optimizer = dataclasses.asdict(pretraining.optimizer)
+    rates = {name: value * RATE_SHARE for name, value in optimizer.items()
+             if name.endswith("_rate") and value is not None}  # fmt: skip
+    batch_size = settings.get("batch_size") or min(pretraining.batch_size, num_rows)
+    micro = pretraining.machine.micro_batch_size
+    fitted = {
+        "steps": None, "tokens": None, "flops": None, "seconds": None, "eval_every": None, "eval_bytes": None,
+        "warmup": min(WARMUP, 1.0 - pretraining.schedule.cooldown), "batch_size": batch_size, "self_check": False,
+        "micro_batch_size": micro if micro is not None and batch_size % micro == 0 else None, **rates,
+    }  # fmt: skip
+    if not any(settings.get(name) is not None for name in ("steps", "tokens", "flops")):
+        fitted["steps"] = max(1, -(-EPOCHS * num_rows // batch_size))
+    given = {name: value for name, value in settings.items() if value is not None}
+    return pretraining.override({**fitted, **given})
+
+
+def finetune(
+    run: Run,
+    data: ChatData,
+    config: TrainConfig,
+    run_directory: Path,
+    *,
+    resume: bool = False,
+    on_ready: Callable[[], None] | None = None,
+    on_metrics: Callable[[dict[str, Any]], None] | None = None,
+    progress: bool = True,
+) -> TrainResult:
+    """Finetune the model of a run on chats; leaves a run of its own, which ``load_run`` and ``resume`` take.
+
+    Args:
+        run: The pretrained run, or one that was finetuned before; its model stays as it is.
+        data: The chats, for ``chat_codec_of(run)``.
+        config: Such as ``chat_settings`` returns.
+        run_directory, resume, on_ready, on_metrics, progress: As for ``train``, which raises the same.
+
+    Raises:
+        ConfigError: The model lets a chat see another one in its row.
+    """
+    codec = data.rows.codec
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        model = with_marks(run.model, codec)
+    check_chats_apart(model, data.rows)
+    if config.evaluation.eval_bytes is not None:
+        raise ConfigError("eval_bytes would cut chats; leave it out, and all held-out chats are scored")
+    return train(
+        model.config,
+        codec,
+        cast("TokenDataset", data.train),  # of which the trainer passes on what it does not know
+        data.validation,
+        config,
+        run_directory,
+        resume=resume,
+        on_ready=on_ready,
+        on_metrics=on_metrics,
+        progress=progress,
+        rows=data.rows,
+        initial=model.state_dict(),
+    )
+
+
+@torch.no_grad()
+def with_marks(model: LanguageModel, codec: ChatCodec) -> LanguageModel:
+    """Return a copy of a model whose tables have rows for the marks, on the CPU; new ones are drawn around the mean.
+
+    Ids of texts keep their rows. The end of a document, which is always the last id, takes its row along.
+
+    Raises:
+        ConfigError: A table does not grow with the vocabulary.
+    """
+    fields = model.config.to_json()
+    old_size, size = int(fields["vocab_size"]), num_symbols(codec)
+    grown = type(model.config).from_json({**fields, "vocab_size": size}).build()
+    old = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    for name, tensor in grown.state_dict().items():
+        if name in old and old[name].shape == tensor.shape:
+            tensor.copy_(old[name])
+        elif name in old and old[name].shape == (old_size, *tensor.shape[1:]) and tensor.size(0) == size:
+            _grow(tensor, old[name])
+        else:
+            raise ConfigError(
+                f"{name} of the model does not grow with the vocabulary, so there is no room for the "
+                f"{len(MARKS)} marks of chats; finetune a model without it"
+            )
+    grown.read_codec(codec)
+    return grown.eval()
+
+
+def _grow(table: Tensor, old: Tensor) -> None:
+    """Fill a table, freshly drawn, with the rows of a smaller one."""
+    end = len(old) - 1
+    table[:end] = old[:end]
+    table[end:-1] += old[:end].mean(dim=0)
+    table[-1] = old[end]
+
+
+def check_chats_apart(model: LanguageModel, rows: ChatRows) -> None:
+    """Raise ConfigError if what one chat says changes what another one in its row costs."""
+
+    def chat(word: str) -> Chat:
+        return Message("user", word), Message("assistant", word)
+
+    words = _two_words(rows)
+    one, other = (rows.spell(chat(word)) for word in words)
+    num_first = len(one.weight)
+    if 2 * num_first > rows.context_length:
+        raise DataError(
+            f"a context of {rows.context_length} tokens is too short for chats; use a model with a longer one"
+        )
+    batch = rows.stack([joined([first, one]) for first in (one, other)])
+    with evaluation_mode(model), torch.inference_mode():
+        tensors = {name: torch.from_numpy(column).to(device_of(model)) for name, column in batch.items()}
+        nats = model.nats(tensors)  # float32[2, S]
+        alone = model.nats({name: column[:1, num_first:] for name, column in tensors.items()})[0]  # float32[S / 2]
+    if not (torch.allclose(nats[0, num_first:], nats[1, num_first:], rtol=1e-3, atol=1e-3)
+            and torch.allclose(nats[0, num_first:], alone, rtol=1e-3, atol=1e-3)):  # fmt: skip
+        raise ConfigError(
+            f"a model of kind {model.config.kind} lets chats in one row see each other: it must honour the columns "
+            "position and document"
+        )
+
+
+def _two_words(rows: ChatRows) -> tuple[str, str]:
+    """Two texts of one token each, or else of the same number."""
+    candidates = [chr(code) for code in (*range(97, 123), *range(32, 97), *range(123, 0x400))]
+    spelled: dict[int, str] = {}
+    for word in candidates:
+        try:
+            length = len(rows.codec.encode(word))
+        except DataError:
+            continue
+        if length in spelled:
+            return spelled[length], word
+        spelled[length] = word
+    raise DataError(f"{rows.codec.name} spells no two letters; use another codec for chats")

@@ -79,7 +79,7 @@ def of_rank(folder: Path, rank: int) -> dict[str, Any]:
 
 
 def records(directory: Path) -> list[dict[str, Any]]:
-    clock = {"seconds", "tokens_per_second"}
+    clock = {"seconds", "tokens_per_second", "bytes_per_second", "mfu", "peak_memory_bytes"}
     lines = (directory / "metrics.jsonl").read_text().splitlines()
     return [{name: value for name, value in json.loads(line).items() if name not in clock} for line in lines]
 

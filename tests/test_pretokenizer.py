@@ -96,7 +96,12 @@ def test_edges_of_classes_in_context(context: str, edges: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("context", CONTEXTS[:4])
 def test_every_code_point_in_context(context: str, agreed: list[str]) -> None:
-    text = "".join(context.format(c) for c in agreed)
+    """All of them in the first context, in the others those of the planes that have characters.
+
+    (The test of classes below has all of them.)
+    """
+    kept = agreed if context == CONTEXTS[0] else [c for c in agreed if ord(c) >> 16 in (0, 1, 2, 3, 14)]
+    text = "".join(context.format(c) for c in kept)
     for pattern in REGEX_PATTERNS:
         assert_same_split(text, pattern)
 

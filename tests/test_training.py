@@ -218,21 +218,30 @@ def test_a_time_budget_is_spent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("num_evals", [1, 20])
 def test_a_time_budget_includes_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_evals: int) -> None:
-    """Twenty evaluations of 0.3 s would take three times the budget; three fit into a quarter of it, and the last."""
+    """Twenty evaluations of 0.3 s would take more than the budget; a quarter of it goes to them, and the last one.
 
-    def slow(*arguments: Any, **settings: Any) -> Any:
-        time.sleep(0.3)
+    On a clock by which a step takes 0.05 s.
+    """
+    clock = types.SimpleNamespace(now=0.0)
+    monkeypatch.setattr("fastcompress.training.device.time", types.SimpleNamespace(perf_counter=lambda: clock.now))
+    make_one_step = TrainingRun.make_one_step
+
+    def timed_step(self: TrainingRun) -> None:
+        make_one_step(self)
+        clock.now += 0.05
+
+    def timed_evaluate(*arguments: Any, **settings: Any) -> Any:
+        clock.now += 0.3
         return evaluate(*arguments, **settings)
 
-    monkeypatch.setattr("fastcompress.training.loop.evaluate", slow)
-    since = time.perf_counter()
+    monkeypatch.setattr(TrainingRun, "make_one_step", timed_step)
+    monkeypatch.setattr("fastcompress.training.loop.evaluate", timed_evaluate)
     result = run(tmp_path, steps=None, seconds=4.0, eval_every=None, num_evals=num_evals)
-    wall = time.perf_counter() - since
-    assert wall < 5.5
+    assert clock.now == pytest.approx(4.0, abs=0.05)
     assert len(result.curve) == (2 if num_evals == 1 else 3)
     assert result.curve[0]["step"] == 0
     assert result.curve[-1]["step"] == result.steps
-    assert result.seconds <= 4.0 - 0.3 * (len(result.curve) - 1)  # training alone
+    assert result.seconds == pytest.approx(0.05 * result.steps)  # training alone
     assert result.tokens_per_second == pytest.approx(result.tokens / result.seconds)
 
 

@@ -269,6 +269,8 @@ class Codebook:
         array = np.asarray(ids)
         if array.dtype == np.uint16 and array.ndim == 1:
             return self._core.decode_uint16(np.ascontiguousarray(array))
+        if array.dtype == np.uint32 and array.ndim == 1:  # which the core checks itself
+            return self._core.decode(np.ascontiguousarray(array))
         return self._core.decode(self._checked(ids))
 
     def byte_lengths(self, ids: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -81,8 +81,9 @@ def generate_batch(
         raise ConfigError(f"max_tokens is {max_tokens}; it must be at least 0")
     if any(not text for text in stop):
         raise ConfigError(f"stop is {list(stop)}; it must be made of strings that are not empty")
-    settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    samplers = [Sampler(**settings, seed=seed + lane) for lane in range(len(prompts))]  # type: ignore[arg-type]
+    samplers = [
+        Sampler(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed + lane) for lane in range(len(prompts))
+    ]
     if not prompts:
         return iter(())
     stepper = model.stepper(codec, len(prompts))

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from fastcompress._deprecated import renamed_names
 from fastcompress.models.attention import RMS_EPSILON, CausalSelfAttention, Rotary, plain_attention
-from fastcompress.models.tokens import NextTokenModel  # noqa: F401  (the old LanguageModel)
 from fastcompress.models.trunk import Branch, Context
 
 __all__ = [
@@ -174,4 +173,4 @@ class Block(nn.Module):
         return added
 
 
-__getattr__ = renamed_names(__name__, {"LanguageModel": "NextTokenModel"})
+__getattr__ = renamed_names(__name__, {"LanguageModel": "fastcompress.models.tokens.NextTokenModel"})

@@ -13,6 +13,8 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
 
+from fastcompress.training.distributed import can_be_sent
+
 
 class CellError(RuntimeError):
     """The process of a cell ended without a word."""
@@ -32,12 +34,13 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, name: str) -> Any:
         CellError: The process died.
         Others as they were raised in it.
     """
-    if not _can_be_pickled((work, arguments)):
-        return work(*arguments)
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run_and_tell, args=(sender, work, arguments), name=name)
-    process.start()
+    try:
+        process.start()
+    except (pickle.PicklingError, AttributeError, TypeError):  # what functions of functions, locks and the like raise
+        return work(*arguments)
     sender.close()
     with _signals_go_to(process.pid):
         try:
@@ -55,14 +58,6 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, name: str) -> Any:
     return outcome
 
 
-def _can_be_pickled(value: Any) -> bool:
-    try:
-        pickle.dumps(value)
-    except Exception:  # pickling can fail with anything
-        return False
-    return True
-
-
 def _run_and_tell(sender: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """In the process: send what comes out, or what was raised."""
     if hasattr(os, "setpgrp"):
@@ -71,9 +66,7 @@ def _run_and_tell(sender: Connection, work: Callable[..., Any], arguments: tuple
         outcome: Any = work(*arguments)
     except BaseException as error:
         outcome = error
-    try:
-        pickle.loads(pickle.dumps(outcome))
-    except Exception:  # an exception that does not survive pickling
+    if not can_be_sent(outcome):
         outcome = CellError(f"{type(outcome).__name__}: {outcome}")
     sender.send(outcome)
 

@@ -75,7 +75,7 @@ class Ranks:
             try:
                 outcome[0] = function()
             except Exception as error:
-                outcome[1] = error if _can_be_sent(error) else RuntimeError(str(error))
+                outcome[1] = error if can_be_sent(error) else RuntimeError(str(error))
         own_error = outcome[1]
         dist.broadcast_object_list(outcome, src=0, group=self._control)
         if outcome[1] is not None:
@@ -164,8 +164,9 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
             dist.destroy_process_group(control)
 
 
-def _can_be_sent(error: Exception) -> bool:
+def can_be_sent(value: object) -> bool:
+    """Return whether another process gets what this one pickles; some exceptions do not survive it."""
     try:
-        return type(pickle.loads(pickle.dumps(error))) is type(error)
-    except Exception:  # an error's pickling is its own code
+        return type(pickle.loads(pickle.dumps(value))) is type(value)
+    except Exception:  # pickling runs code of the value's own
         return False

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from fastcompress.models.cross_entropy import head_nats, next_token_loss
+from fastcompress.models.cross_entropy import Head, head_nats, next_token_loss
 from fastcompress.training.device import weighted_loss
 
 
@@ -24,10 +24,10 @@ def test_pieces_are_the_whole(logits_at_once: int) -> None:
         with torch.no_grad():
             head.weight.copy_(torch.arange(35.0).view(7, 5).sin())
         inputs = hidden.clone().requires_grad_()
-        nats = head_nats(inputs, head, targets, 7, limit)
+        nats = head_nats(inputs, Head(head.weight), targets, limit)
         (nats * costs).sum().backward()
         with torch.no_grad():
-            torch.testing.assert_close(head_nats(inputs, head, targets, 7, limit), nats)
+            torch.testing.assert_close(head_nats(inputs, Head(head.weight), targets, limit), nats)
         results.append((nats.detach(), inputs.grad, head.weight.grad))
     assert results[0][0].shape == (3, 11)
     for whole, parts in zip(*results, strict=True):
@@ -37,7 +37,7 @@ def test_pieces_are_the_whole(logits_at_once: int) -> None:
 MEASURE = """
 import torch
 from torch import nn
-from fastcompress.models.cross_entropy import head_nats
+from fastcompress.models.cross_entropy import Head, head_nats
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
@@ -47,7 +47,7 @@ head = nn.Linear(16, 65_537, bias=False)
 hidden, targets = torch.randn(1, 3072, 16, requires_grad=True), torch.randint(65_537, (1, 3072))
 peaks = []
 for num_events in (8, 1024, 3072):
-    head_nats(hidden[:, :num_events], head, targets[:, :num_events], 65_537, None).sum().backward()
+    head_nats(hidden[:, :num_events], Head(head.weight), targets[:, :num_events], None).sum().backward()
     peaks.append(peak())
 print(peaks[1] - peaks[0], peaks[2] - peaks[1])
 """

@@ -137,6 +137,22 @@ def test_logits_and_gradients_are_those_of_the_reference(name: str, attention: A
 
 
 @every_option
+def test_a_stream_of_bfloat16_costs_its_rounding(name: str) -> None:
+    """As on cards: the stream is bfloat16 under autocast, and every part of the model keeps it so."""
+    model, batch = make(name), {"input": torch.randint(8, (4, 12)), "target": torch.randint(8, (4, 12))}
+    exact = model.nats(batch)
+    types = set()
+    for block in model.blocks:
+        block.attention.register_forward_hook(lambda module, inputs, output: types.add(inputs[0].dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        nats = model.nats(batch)
+    assert types == {torch.bfloat16}
+    assert nats.dtype == torch.float32
+    torch.testing.assert_close(nats, exact, rtol=0.1, atol=0.2)
+    assert all(gradient.isfinite().all() for gradient in gradients(nats.sum(), model).values())
+
+
+@every_option
 def test_later_ids_change_nothing_before_them(name: str) -> None:
     model, ids = make(name), torch.randint(8, (4, 12))
     before = model(ids)

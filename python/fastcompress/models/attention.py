@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fastcompress.models import block_attention
 from fastcompress.models.protocol import AttentionKind
 from fastcompress.models.trunk import Context
 
@@ -25,7 +26,8 @@ RMS_EPSILON = 1e-6
 class Rotary(nn.Module):
     """Rotary position embedding: rotate each pair of head dimensions by an angle that grows with the position.
 
-    Su et al., "RoFormer" (arXiv 2104.09864). Pairs are (i, i + K/2). Scores then depend on distance only.
+    Su et al., "RoFormer" (arXiv 2104.09864). Pairs are (i, i + K/2). Scores then depend on distance only. The
+    first of a pair becomes x cos - y sin, the second y cos + x sin; ``sin`` holds the signs, too.
     """
 
     cos: Tensor
@@ -35,17 +37,20 @@ class Rotary(nn.Module):
         super().__init__()
         frequency = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)  # [K/2]
         angle = torch.outer(torch.arange(context_length, dtype=torch.float32), frequency)  # [T, K/2]
-        self.register_buffer("cos", angle.cos(), persistent=False)  # [T, K/2]
-        self.register_buffer("sin", angle.sin(), persistent=False)  # [T, K/2]
+        cos, sin = angle.cos(), angle.sin()  # [T, K/2] each
+        self.register_buffer("cos", torch.cat((cos, cos), dim=-1), persistent=False)  # [T, K]
+        self.register_buffer("sin", torch.cat((-sin, sin), dim=-1), persistent=False)  # [T, K]
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """Rotate ``x float[B, H, T, K]`` for ``positions int64[B, T]``; None: 0 .. T - 1."""
         if positions is None:
-            cos, sin = self.cos[: x.size(-2)], self.sin[: x.size(-2)]  # [T, K/2]
+            cos, sin = self.cos[: x.size(-2)], self.sin[: x.size(-2)]  # [T, K]
         else:
-            cos, sin = self.cos[positions][:, None], self.sin[positions][:, None]  # [B, 1, T, K/2]
-        first, second = x.chunk(2, dim=-1)  # 2 x [B, H, T, K/2]
-        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)  # [B, H, T, K]
+            cos, sin = self.cos[positions][:, None], self.sin[positions][:, None]  # [B, 1, T, K]
+        # A shifted copy, not halves joined: compilers make one pass without branches of it.
+        other: Tensor = x.roll(x.size(-1) // 2, -1)  # [B, H, T, K]
+        rotated: Tensor = x * cos + other * sin  # [B, H, T, K]
+        return rotated
 
 
 def plain_attention(
@@ -170,7 +175,7 @@ class CausalSelfAttention(nn.Module):
         if context.cache is not None:
             assert context.positions is not None
             key, value = context.cache.extend(self, key, value, context.positions)  # [B, G, C, K] each
-        mixed = self.attend(query, key, value, context.visible(self.window))  # [B, H, T, K]
+        mixed = self.attend(query, key, value, context)  # [B, H, T, K]
         if self.exclusive is not None:
             mixed = self.exclusive(mixed, own)  # [B, H, T, K]
         if self.gate is not None:
@@ -193,11 +198,14 @@ class CausalSelfAttention(nn.Module):
             query, key = (F.rms_norm(z, (z.size(-1),), eps=RMS_EPSILON) for z in (query, key))
         return query.to(value.dtype), key.to(value.dtype), value
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
-        """Mix values by attention. ``visible``: ``bool[B, 1, T, U]``, what each query sees; None: causal."""
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, context: Context) -> Tensor:
+        """Mix values by attention with what each position sees: [B, H, T, K]."""
         dropout = self.dropout if self.training else 0.0
+        if self.kind == "sdpa" and block_attention.fits(query, context, self.window, dropout):
+            return block_attention.block_attention(query, key, value, context, self.window)
+        visible = context.visible(self.window)  # bool[B or 1, 1, T, U]; None: causal
         if self.kind == "plain":
-            return plain_attention(query, key, value, dropout=dropout, visible=visible)  # [B, H, T, K]
+            return plain_attention(query, key, value, dropout=dropout, visible=visible)
         return F.scaled_dot_product_attention(
             query,
             key,
@@ -206,7 +214,7 @@ class CausalSelfAttention(nn.Module):
             dropout_p=dropout,
             is_causal=visible is None,
             enable_gqa=self.kv_heads != self.num_heads,
-        )  # [B, H, T, K]
+        )
 
     def activation_flops_per_token(self) -> int:
         """Scores and weighted sum, 2 per multiply-add, at the full window (no causal discount)."""

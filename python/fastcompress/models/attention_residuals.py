@@ -82,7 +82,7 @@ class AttentionResidualTrunk(Trunk):
         block: Any
         for block in self.blocks:
             for branch in block.branches:
-                added = branch(x, context)  # [B, T, D]
+                added = branch(x, context).to(x.dtype)  # [B, T, D]
                 if num_added % self.group_size:
                     sources[-1] = sources[-1] + added
                 else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -21,7 +22,9 @@ from fastcompress.models.trunk import Branch, Context
 __all__ = [
     "Block",
     "CausalSelfAttention",
+    "GainRMSNorm",
     "GeluMLP",
+    "LayerNorm",
     "MLPKind",
     "NormKind",
     "RMSNorm",
@@ -42,18 +45,37 @@ MLPKind = Literal["gelu", "swiglu", "relu2"]
 class RMSNorm(nn.Module):
     """Divide each vector by its root mean square; no learned gain, as the next matrix can scale too.
 
-    Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467); with a gain: ``nn.RMSNorm``.
+    Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467). As all norms here, it computes in
+    float32 and returns the stream's type.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.size(-1),), eps=RMS_EPSILON)  # [..., D]
+        return F.rms_norm(_float32(x), (x.size(-1),), eps=RMS_EPSILON).to(x.dtype)  # [..., D]
+
+
+class GainRMSNorm(nn.RMSNorm):
+    """`RMSNorm` with a learned gain for each channel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(_float32(x)).to(x.dtype)  # [..., D]
+
+
+class LayerNorm(nn.LayerNorm):
+    """Ba et al., "Layer Normalization" (arXiv 1607.06450)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(_float32(x)).to(x.dtype)  # [..., D]
+
+
+def _float32(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
 
 
 def make_norm(kind: NormKind, width: int, *, bias: bool) -> nn.Module:
     """The pre-norm of a sublayer; ``bias`` concerns LayerNorm only."""
     if kind == "layernorm":
-        return nn.LayerNorm(width, bias=bias)
-    return RMSNorm() if kind == "rmsnorm" else nn.RMSNorm(width, eps=RMS_EPSILON)
+        return LayerNorm(width, bias=bias)
+    return RMSNorm() if kind == "rmsnorm" else GainRMSNorm(width, eps=RMS_EPSILON)
 
 
 class GeluMLP(nn.Module):

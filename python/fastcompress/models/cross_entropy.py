@@ -2,12 +2,13 @@
 
 Logits, their log-softmax and its gradient are three arrays of events x vocabulary: for 1,024 events and 65,537 ids
 780 MiB in float32. Cut into pieces of events, only one piece of them exists at a time; the backward pass computes its
-logits once more. Where all fit into one piece, nothing is computed twice.
+logits once more. Where all fit into one piece, nothing is computed twice. On cards, `fused_cross_entropy` makes one
+array of the three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -15,10 +16,37 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from fastcompress.models.fused_cross_entropy import HAS_KERNEL, fused_nats
+
 # Logits in one piece. On CPUs 40 MiB, which the system takes back at once (smaller blocks stay with the process); large
 # on cards, where computing the head again costs more than the memory.
 _PIECE_ON_CPU = 10 << 20
 _PIECE_ON_CARDS = 1 << 31
+
+
+@dataclass(frozen=True)
+class Head:
+    """The last layer of a language model: hidden states ``[..., D]`` to logits ``[..., V]``.
+
+    Attributes:
+        rows: ``float[V, D]``.
+        softcap: Bound c of the logits, ``c tanh(z / c)`` (Gemma Team, "Gemma 2", arXiv 2408.00118, 2.2); None: there is
+            none.
+    """
+
+    rows: Tensor
+    softcap: float | None = None
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        logits = F.linear(hidden, self.rows)  # [..., V]
+        return logits if self.softcap is None else self.softcap * torch.tanh(logits / self.softcap)  # [..., V]
+
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Cross entropy of ``targets int64[...]`` in nats, ``float32[...]``, from ``hidden [..., D]``."""
+        if hidden.is_cuda and HAS_KERNEL and hidden.dtype != torch.float64:
+            flat = fused_nats(hidden.flatten(0, -2), self.rows, targets.flatten(), self.softcap)  # [...]
+            return flat.view_as(targets)
+        return next_token_loss(self(hidden), targets, reduction="none")
 
 
 def next_token_loss(logits: Tensor, targets: Tensor, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
@@ -28,31 +56,25 @@ def next_token_loss(logits: Tensor, targets: Tensor, *, reduction: Literal["mean
     return losses if reduction == "mean" else losses.view_as(targets)  # [] or [B, T]
 
 
-def head_nats(
-    hidden: Tensor, head: Callable[[Tensor], Tensor], targets: Tensor, vocab_size: int, logits_at_once: int | None
-) -> Tensor:
+def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int | None) -> Tensor:
     """Cross entropy of ``targets`` under ``head(hidden)``, in nats: ``float32[B, T]``.
 
     Args:
         hidden: ``float[B, T, D]``.
-        head: ``[..., D] -> logits [..., V]``, without randomness: it may run twice.
+        head: Of V rows.
         targets: ``int64[B, T]``, in [0, V).
-        vocab_size: V.
         logits_at_once: Most logits in one piece; None for what suits the device.
     """
     if logits_at_once is None:
         logits_at_once = piece_of(hidden.device.type)
-    piece = max(1, logits_at_once // vocab_size)  # events
+    piece = max(1, logits_at_once // len(head.rows))  # events
     if targets.numel() <= piece:
-        return next_token_loss(head(hidden), targets, reduction="none")  # [B, T]
-
-    def nats(inputs: Tensor, wanted: Tensor) -> Tensor:
-        return next_token_loss(head(inputs), wanted, reduction="none")  # [piece]
+        return head.nats(hidden, targets)  # [B, T]
 
     pieces = zip(torch.split(hidden.flatten(0, -2), piece), torch.split(targets.flatten(), piece), strict=True)
     if not torch.is_grad_enabled():
-        return torch.cat([nats(*both) for both in pieces]).view_as(targets)  # [B, T]
-    parts = [checkpoint(nats, *both, use_reentrant=False, preserve_rng_state=False) for both in pieces]
+        return torch.cat([head.nats(*both) for both in pieces]).view_as(targets)  # [B, T]
+    parts = [checkpoint(head.nats, *both, use_reentrant=False, preserve_rng_state=False) for both in pieces]
     return torch.cat(parts).view_as(targets)  # [B, T]
 
 

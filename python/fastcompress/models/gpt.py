@@ -6,12 +6,11 @@ Every preset and every option runs through this one ``GPT``, so an experiment ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fastcompress.codec import Codec
@@ -20,7 +19,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.models.attention import CausalSelfAttention, ValueResidual
 from fastcompress.models.attention_residuals import AttentionResidualTrunk
 from fastcompress.models.blocks import Block, make_mlp, make_norm
-from fastcompress.models.cross_entropy import head_nats, next_token_loss
+from fastcompress.models.cross_entropy import Head, head_nats, next_token_loss
 from fastcompress.models.engram import Engram
 from fastcompress.models.gpt_settings import GPTSettings
 from fastcompress.models.gpt_size import size_of
@@ -29,7 +28,7 @@ from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, ModelS
 from fastcompress.models.settings import settings_from_json
 from fastcompress.models.spelled_bytes import SpelledBytes
 from fastcompress.models.tokens import NextTokenModel, token_bytes, token_rows
-from fastcompress.models.trunk import Cache, Context, Trunk
+from fastcompress.models.trunk import Cache, Context, Trunk, in_stream_type
 
 __all__ = ["GPT", "GPTConfig", "next_token_loss"]
 
@@ -171,25 +170,18 @@ class GPT(NextTokenModel):
     def forward(self, tokens: Tensor) -> Tensor:
         return self.make_head()(self.hidden(Context(tokens)))  # [B, T, V]
 
-    def make_head(self, cache: Cache | None = None) -> Callable[[Tensor], Tensor]:
-        """Return the function from what `hidden` returns, [..., D], to logits, [..., V].
+    def make_head(self, cache: Cache | None = None) -> Head:
+        """Return the head as it is now.
 
-        Made once a pass, so that pieces of the logits share the head's rows; a cache keeps these from pass to pass.
+        Made once a pass, so that pieces of the logits share its rows; a cache keeps these from pass to pass.
         """
-        head, softcap = self.head, self.config.softcap
-        rows = None  # [V, D]
+        rows = self.head.weight  # [V, D]
         if self.spelled_head is not None:
             kept = {} if cache is None else cache.constants
             if "head rows" not in kept:
-                kept["head rows"] = self.head.weight + self.spelled_head()
+                kept["head rows"] = rows + self.spelled_head()
             rows = kept["head rows"]
-
-        def logits_of(hidden: Tensor) -> Tensor:
-            logits: Tensor = head(hidden) if rows is None else F.linear(hidden, rows)  # [..., V]
-            # Bounded logits: Gemma Team, "Gemma 2" (arXiv 2408.00118), 2.2.
-            return logits if softcap is None else softcap * torch.tanh(logits / softcap)  # [..., V]
-
-        return logits_of
+        return Head(rows, self.config.softcap)
 
     def hidden(self, context: Context) -> Tensor:
         """What the head reads, ``float[B, T, D]``."""
@@ -203,7 +195,7 @@ class GPT(NextTokenModel):
         if self.positions is not None:
             table = self.positions.weight  # [C, D]
             x = x + (table[:num_positions] if context.positions is None else table[context.positions])  # [B, T, D]
-        x = self.trunk(self.dropout(x), context)  # [B, T, D]
+        x = self.trunk(in_stream_type(self.dropout(x)), context)  # [B, T, D]
         normed: Tensor = self.final_norm(x)  # [B, T, D]
         return normed
 
@@ -211,9 +203,7 @@ class GPT(NextTokenModel):
         """Cross entropy of the targets, float32[B, S], in pieces where the logits are large."""
         context = Context(batch["input"], batch.get("position"), batch.get("document"))
         hidden = self.hidden(context)  # [B, S, D]
-        return head_nats(
-            hidden, self.make_head(), batch["target"], self.vocab_size, self.kernels.logits_at_once
-        )  # [B, S]
+        return head_nats(hidden, self.make_head(), batch["target"], self.kernels.logits_at_once)  # [B, S]
 
     def new_cache(self, lanes: int) -> Cache:
         """Keys and values of ``lanes`` sequences of at most ``context_length`` ids."""

@@ -1,0 +1,56 @@
+"""Attention in blocks sees what masks let through, for windows, documents and grouped heads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+
+from fastcompress.models.attention import plain_attention
+from fastcompress.models.block_attention import block_mask, fits
+from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.trunk import Cache, Context
+
+DOCUMENTS = torch.tensor([[0] * 100 + [1] * 200, [4] * 290 + [5] * 10])
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("window", [None, 1, 70, 1000])
+@pytest.mark.parametrize("documents", [None, DOCUMENTS])
+def test_blocks_see_what_masks_show(window: int | None, documents: torch.Tensor | None) -> None:
+    """Uncompiled, on the CPU; four heads of queries share two of keys."""
+    torch.manual_seed(0)
+    context = Context(torch.zeros(2, 300, dtype=torch.int64), documents=documents)
+    query, key, value = (torch.randn(2, heads, 300, 16) for heads in (4, 2, 2))
+    found = flex_attention(query, key, value, block_mask=block_mask(context, window), enable_gqa=True)
+    visible = context.visible(window)
+    torch.testing.assert_close(found, plain_attention(query, key, value, dropout=0.0, visible=visible))
+
+
+def test_passes_without_gain_keep_the_other_kernels() -> None:
+    """On the CPU, uncompiled, with a cache, with dropout: each of them alone is reason enough."""
+    query, ids = torch.randn(1, 1, 4, 16), torch.zeros(1, 4, dtype=torch.int64)
+    assert not fits(query, Context(ids), 2, 0.0)
+    assert not fits(query, Context(ids, positions=ids, cache=Cache(1, 4)), 2, 0.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA card")
+def test_compiled_losses_of_windows_and_documents_are_the_uncompiled_ones() -> None:
+    torch.manual_seed(0)
+    model = GPT(
+        GPTConfig.modern(vocab_size=50, num_layers=2, num_heads=2, width=64, context_length=256, window=40)
+    ).cuda()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    batch = {name: column.cuda() for name, column in model.random_batch(2, 256).items()}
+    batch["document"] = torch.arange(256).div(100, rounding_mode="floor").expand(2, 256).cuda()
+    batch["position"] = torch.arange(256).remainder(100).expand(2, 256).cuda()
+    results = []
+    for nats_of in (model.nats, torch.compile(model.nats, dynamic=False)):
+        model.zero_grad()
+        nats = nats_of(batch)
+        nats.sum().backward()
+        results.append((nats.detach(), model.embedding.weight.grad.clone()))
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)

@@ -32,7 +32,7 @@ else:
     HAS_KERNEL = True
 
 ALIGNMENT = 64  # rows of the head
-BLOCK = 4096  # logits that a program looks at together
+BLOCK, WARPS = 4096, 8  # logits that a program looks at together, and the warps that do
 
 
 def fused_nats(hidden: Tensor, rows: Tensor, targets: Tensor, softcap: float | None) -> Tensor:
@@ -113,7 +113,7 @@ def _slopes_by_kernel(
     """Write the nats of each row of ``logits [N, V']`` and, if they are needed, its slopes in its place."""
     num_events, width = logits.shape
     _softmax_in_place[(num_events,)](
-        logits, targets, nats, vocab_size, width, softcap, softcap != 0.0, needs_slopes, BLOCK, num_warps=16
+        logits, targets, nats, vocab_size, width, softcap, softcap != 0.0, needs_slopes, BLOCK, num_warps=WARPS
     )
 
 
@@ -131,23 +131,25 @@ if HAS_KERNEL:
         needs_slopes: tl.constexpr,
         block: tl.constexpr,
     ):
-        """One program a row: a running maximum and sum of exponentials, then, from the cache, the slopes."""
+        """One program a row: running maxima and sums of exponentials, then, from the cache, the slopes."""
         event = tl.program_id(0).to(tl.int64)
         row = logits + event * width
         target = tl.load(targets + event)
         lanes = tl.arange(0, block)
-        peak = tl.full((), float("-inf"), tl.float32)
-        total = tl.full((), 0.0, tl.float32)
+        # Each lane has a maximum and a sum of its own: joined once, at the end. Finite, so that no difference is NaN.
+        peaks = tl.full((block,), -1e30, tl.float32)
+        totals = tl.full((block,), 0.0, tl.float32)
         for begin in range(0, vocab_size, block):
             at = begin + lanes
             logit = tl.load(row + at, mask=at < vocab_size, other=0.0).to(tl.float32)
             if has_cap:
                 logit = softcap * (2 * tl.sigmoid(2 * logit / softcap) - 1)  # c tanh(z / c)
-            logit = tl.where(at < vocab_size, logit, float("-inf"))
-            higher = tl.maximum(peak, tl.max(logit, axis=0))
-            total = total * tl.exp(peak - higher) + tl.sum(tl.exp(logit - higher), axis=0)
-            peak = higher
-        log_sum = peak + tl.log(total)
+            logit = tl.where(at < vocab_size, logit, -1e30)
+            higher = tl.maximum(peaks, logit)
+            totals = totals * tl.exp(peaks - higher) + tl.exp(logit - higher)
+            peaks = higher
+        peak = tl.max(peaks, axis=0)
+        log_sum = peak + tl.log(tl.sum(totals * tl.exp(peaks - peak), axis=0))
         hit = tl.load(row + target).to(tl.float32)
         if has_cap:
             hit = softcap * (2 * tl.sigmoid(2 * hit / softcap) - 1)

@@ -41,6 +41,26 @@ DATA = TokenDataset.from_documents(TEXT, CODEC)
 MODEL = GPTConfig.modern(vocab_size=257, num_layers=2, num_heads=2, width=32, context_length=16)
 DROPOUT = dataclasses.replace(MODEL, dropout=0.1)
 TIED = dataclasses.replace(MODEL, tied_head=True)
+GPT2 = GPTConfig.from_preset("gpt2", **{name: getattr(MODEL, name) for name in (
+    "vocab_size", "num_layers", "num_heads", "width", "context_length")})  # fmt: skip
+# Every option of a model and both optimizers, in few runs: (model, settings).
+OPTIONS: dict[str, tuple[GPTConfig, dict[str, Any]]] = {
+    "memory": (
+        dataclasses.replace(MODEL, spelled_bytes=2, engram_layers=(0, 1), engram_heads=2, engram_rows=64, softcap=9.0),
+        {"checkpoint_activations": True, "micro_batch_size": 2, "logits_at_once": 900},
+    ),
+    "attention": (
+        dataclasses.replace(
+            MODEL, attention_residuals="block", residual_groups=2, value_residual=True, attention_gate=True,
+            exclusive_attention="gated", kv_heads=1, window=8, mlp="relu2", norm="rmsnorm_gain",
+        ),
+        {"optimizer": "muon"},
+    ),
+    "gpt2": (
+        dataclasses.replace(GPT2, spelled_bytes=2, attention_residuals="full"),
+        {"optimizer": "muon", "cautious_decay": True},
+    ),
+}  # fmt: skip
 CONFIG = TrainConfig(
     steps=8, batch_size=8, learning_rate=5e-3, eval_every=4, log_every=1, device="cpu", precision="float32",
     compile="off", num_threads=1, eval_batch_size=4, seed=3, self_check=False,
@@ -172,6 +192,8 @@ def main(folder: Path) -> None:
         start(folder / f"{kind}-stopped", DROPOUT, parallel=kind, resume=True)
         found[kind]["left"] = interrupted(folder / f"{kind}-left", parallel=kind)
         start(folder / f"{kind}-taken", parallel=kind, resume=True)  # begun by one process
+        for name, (model, settings) in OPTIONS.items():
+            start(folder / f"{kind}-{name}", model, parallel=kind, **settings, steps=4)
         for size in (1, 2, 4):
             save_file(gradients(kind, size), folder / f"gradients-{kind}-{size}-{rank}.safetensors")
         found[kind]["reductions"] = [count_reductions(kind, size) for size in (1, 4)]

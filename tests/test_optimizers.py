@@ -49,6 +49,42 @@ def test_the_roles_of_a_gpt(tied: bool, settings: AdamWConfig | MuonConfig) -> N
     assert sum(map(len, groups.values())) == len(list(model.parameters()))
 
 
+MEMORIES = GPTConfig.workshop(**SHAPE, spelled_bytes=2, tied_head=False, engram_layers=(0, 1), engram_heads=2,
+                             engram_rows=16)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [AdamWConfig, MuonConfig])
+def test_memories_and_spelled_bytes_have_groups_of_their_own(kind: type[AdamWConfig] | type[MuonConfig]) -> None:
+    model = GPT(MEMORIES)
+    groups = {group["role"]: group for group in parameter_groups(model, kind(embedding_rate=0.3, memory_rate=0.5))}
+    found = members(model, kind())
+    assert found["memory"] == {f"trunk.blocks.{layer}.memory.table.weight" for layer in (0, 1)}
+    assert found["spelled"] == {"spelled_input.vectors.weight", "spelled_head.vectors.weight"}
+    assert found["embedding"] == {"embedding.weight", "positions.weight"}
+    assert "trunk.blocks.1.memory.key.weight" in found["matrix"]
+    assert [groups[role]["lr"] for role in ("memory", "spelled", "embedding")] == [0.5, 0.3, 0.3]
+    assert kind(spelled_rate=0.7).spelled_rate == 0.7
+    in_order = [parameter for group in groups.values() for parameter in group["params"]]
+    assert len(in_order) == len(set(in_order)) == len(list(model.parameters()))
+    for name in ("memory_rate", "spelled_rate"):
+        with pytest.raises(ConfigError, match=f"{name} must be more than 0"):
+            kind(**{name: 0.0})
+
+
+def test_memories_may_have_a_decay_of_their_own() -> None:
+    def taken(settings: AdamWConfig | MuonConfig) -> dict[str, float]:
+        groups = parameter_groups(GPT(MEMORIES), settings)
+        return {group["role"]: group["lr"] * group["weight_decay"] for group in groups}
+
+    everywhere = {"embedding": 1e-4, "memory": 1e-4, "spelled": 1e-4, "matrix": 1e-4, "head": 1e-4, "vector": 0.0}
+    assert taken(AdamWConfig()) == pytest.approx(everywhere)
+    assert taken(AdamWConfig(memory_rate=0.1)) == pytest.approx(everywhere)
+    assert taken(AdamWConfig(memory_rate=0.1, memory_decay=0.0)) == pytest.approx({**everywhere, "memory": 0.0})
+    assert taken(MuonConfig()) == pytest.approx({**dict.fromkeys(everywhere, 0.0), "matrix": 1e-3})
+    with pytest.raises(ConfigError, match="memory_decay must be at least 0"):
+        AdamWConfig(memory_decay=-0.1)
+
+
 def test_a_model_that_says_no_roles_has_those_of_the_rules() -> None:
     groups = members(ByteBigramConfig().build(), MuonConfig())
     assert groups == {

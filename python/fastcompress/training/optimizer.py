@@ -83,16 +83,26 @@ def parameter_groups(model: nn.Module, settings: OptimizerConfig) -> list[dict[s
     for role, parameters in members.items():
         rate = peak_rate(settings, role)
         scale = rate / settings.learning_rate
-        decays = role == "matrix" if is_muon else role != "vector"
-        decay = settings.weight_decay / scale if decays else 0.0
+        decay = peak_decay(settings, role) / scale
         groups.append({"role": role, "params": parameters, "lr": rate, "rate_scale": scale, "weight_decay": decay})
     return [group for group in groups if group["params"]]
 
 
 def peak_rate(settings: OptimizerConfig, role: Role) -> float:
-    """Return the peak learning rate of a role's group."""
+    """Return the peak learning rate of a role's group; memories and spelled bytes follow the other tables."""
     own: float | None = getattr(settings, f"{role}_rate", None)
-    return settings.learning_rate if own is None else own
+    if own is not None:
+        return own
+    return peak_rate(settings, "embedding") if role in ("memory", "spelled") else settings.learning_rate
+
+
+def peak_decay(settings: OptimizerConfig, role: Role) -> float:
+    """Return what a step at the peak takes of a weight of a role's group, divided by ``learning_rate``."""
+    if isinstance(settings, MuonConfig):
+        return settings.weight_decay if role == "matrix" else 0.0
+    if role == "memory" and settings.memory_decay is not None:
+        return settings.memory_decay
+    return 0.0 if role == "vector" else settings.weight_decay
 
 
 class OptimizerStep:

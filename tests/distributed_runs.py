@@ -19,9 +19,11 @@ from unittest import mock
 import numpy as np
 import torch
 import torch.distributed as dist
+from click.testing import CliRunner
 from safetensors.torch import save_file
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
+from fastcompress.cli import main as command_line
 from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import FastcompressError
@@ -93,9 +95,49 @@ def interrupted(directory: Path, **changes: Any) -> str:
 def error_of(function: Callable[[], Any]) -> str:
     try:
         function()
-    except (FastcompressError, KeyboardInterrupt) as error:
+    except (FastcompressError, KeyboardInterrupt, LookupError, SystemExit) as error:
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def pretrain(directory: Path) -> None:
+    """A run that can be finetuned: its context holds chats."""
+    start(directory, dataclasses.replace(MODEL, context_length=64), steps=2)
+
+
+def finetune(folder: Path, run_directory: Path, *options: str) -> dict[str, Any]:
+    """`fastcompress sft` of the run of `pretrain`: its exit code and its output."""
+    data = folder / "chats.jsonl"
+    command = ["sft", folder / "pretrained", "--data", data, "--run-dir", run_directory, "--steps", "4",
+               "--batch-size", "4", "--learning-rate", "0.01", "--set", "log_every=1", "--json", *options]  # fmt: skip
+    result = CliRunner().invoke(command_line, list(map(str, command)))
+    return {"code": result.exit_code, "output": result.stdout, "told": result.stderr}
+
+
+class WrongCallbackError(LookupError):
+    """An error that a caller's own code raises."""
+
+
+def failing(error: BaseException, at_event: str = "") -> Callable[..., None]:
+    """A callback that raises an error, at its first call or at the first record of an event."""
+
+    def callback(record: Any = None) -> None:
+        if not at_event or (record["event"] == at_event and record["step"]):
+            raise error
+
+    return callback
+
+
+def callbacks_that_fail(folder: Path) -> dict[str, str]:
+    """The errors with which runs end whose callbacks raise some."""
+    wrong, taken = WrongCallbackError("not there"), KeyboardInterrupt("enough")
+    return {
+        "train": error_of(lambda: start(folder / "wrong-1", on_metrics=failing(wrong, "train"))),
+        "eval": error_of(lambda: start(folder / "wrong-2", on_metrics=failing(wrong, "eval"))),
+        "forecast": error_of(lambda: start(folder / "wrong-3", on_forecast=failing(wrong))),
+        "interrupt": error_of(lambda: start(folder / "wrong-4", on_metrics=failing(taken, "train"))),
+        "exit": error_of(lambda: start(folder / "wrong-5", on_metrics=failing(SystemExit(3), "train"))),
+    }
 
 
 def uneven_batch() -> dict[str, torch.Tensor]:
@@ -203,6 +245,9 @@ def main(folder: Path) -> None:
     found["odd"] = error_of(lambda: start(folder / "odd", batch_size=7))
     found["seconds"] = start(folder / "seconds", steps=None, seconds=1.0, eval_every=None).steps
     found["epochs"] = start(folder / "epochs", data=TokenDataset.from_documents(TEXT[:3], CODEC)).steps
+    found["callbacks"] = callbacks_that_fail(folder)
+    found["sft"] = [finetune(folder, folder / "sft"), finetune(folder, folder / "sft"),
+                    finetune(folder, folder / "sft-fsdp", "--set", "parallel=fsdp")]  # fmt: skip
     forecasts: list[Any] = []
     start(folder / "forecast", on_forecast=forecasts.append)
     found["forecasts"] = list(map(str, forecasts))

@@ -38,6 +38,8 @@ __all__ = [
 NormKind = Literal["layernorm", "rmsnorm", "rmsnorm_gain"]
 MLPKind = Literal["gelu", "swiglu", "relu2"]
 
+LAYER_NORM_EPSILON = 1e-5
+
 
 class RMSNorm(nn.Module):
     """Divide each vector by its root mean square; no learned gain, as the next matrix can scale too.
@@ -45,15 +47,27 @@ class RMSNorm(nn.Module):
     Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467); with a gain: ``nn.RMSNorm``.
     """
 
+    def __init__(self, epsilon: float = RMS_EPSILON) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.size(-1),), eps=RMS_EPSILON)  # [..., D]
+        return F.rms_norm(x, (x.size(-1),), eps=self.epsilon)  # [..., D]
 
 
-def make_norm(kind: NormKind, width: int, *, bias: bool) -> nn.Module:
-    """The pre-norm of a sublayer; ``bias`` concerns LayerNorm only."""
+def make_norm(kind: NormKind, width: int, *, bias: bool, epsilon: float | None = None) -> nn.Module:
+    """Make the pre-norm of a sublayer.
+
+    Args:
+        kind: The kind.
+        width: D.
+        bias: Of LayerNorm.
+        epsilon: Added to the mean square; default: 1e-6, or 1e-5 for LayerNorm.
+    """
     if kind == "layernorm":
-        return nn.LayerNorm(width, bias=bias)
-    return RMSNorm() if kind == "rmsnorm" else nn.RMSNorm(width, eps=RMS_EPSILON)
+        return nn.LayerNorm(width, eps=LAYER_NORM_EPSILON if epsilon is None else epsilon, bias=bias)
+    epsilon = RMS_EPSILON if epsilon is None else epsilon
+    return RMSNorm(epsilon) if kind == "rmsnorm" else nn.RMSNorm(width, eps=epsilon)
 
 
 class GeluMLP(nn.Module):

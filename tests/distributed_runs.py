@@ -19,9 +19,11 @@ from unittest import mock
 import numpy as np
 import torch
 import torch.distributed as dist
+from click.testing import CliRunner
 from safetensors.torch import save_file
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
+from fastcompress.cli import main as command_line
 from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import FastcompressError
@@ -41,6 +43,26 @@ DATA = TokenDataset.from_documents(TEXT, CODEC)
 MODEL = GPTConfig.modern(vocab_size=257, num_layers=2, num_heads=2, width=32, context_length=16)
 DROPOUT = dataclasses.replace(MODEL, dropout=0.1)
 TIED = dataclasses.replace(MODEL, tied_head=True)
+GPT2 = GPTConfig.from_preset("gpt2", **{name: getattr(MODEL, name) for name in (
+    "vocab_size", "num_layers", "num_heads", "width", "context_length")})  # fmt: skip
+# Every option of a model and both optimizers, in few runs: (model, settings).
+OPTIONS: dict[str, tuple[GPTConfig, dict[str, Any]]] = {
+    "memory": (
+        dataclasses.replace(MODEL, spelled_bytes=2, engram_layers=(0, 1), engram_heads=2, engram_rows=64, softcap=9.0),
+        {"checkpoint_activations": True, "micro_batch_size": 2, "logits_at_once": 900},
+    ),
+    "attention": (
+        dataclasses.replace(
+            MODEL, attention_residuals="block", residual_groups=2, value_residual=True, attention_gate=True,
+            exclusive_attention="gated", kv_heads=1, window=8, mlp="relu2", norm="rmsnorm_gain",
+        ),
+        {"optimizer": "muon"},
+    ),
+    "gpt2": (
+        dataclasses.replace(GPT2, spelled_bytes=2, attention_residuals="full"),
+        {"optimizer": "muon", "cautious_decay": True},
+    ),
+}  # fmt: skip
 CONFIG = TrainConfig(
     steps=8, batch_size=8, learning_rate=5e-3, eval_every=4, log_every=1, device="cpu", precision="float32",
     compile="off", num_threads=1, eval_batch_size=4, seed=3, self_check=False,
@@ -73,9 +95,49 @@ def interrupted(directory: Path, **changes: Any) -> str:
 def error_of(function: Callable[[], Any]) -> str:
     try:
         function()
-    except (FastcompressError, KeyboardInterrupt) as error:
+    except (FastcompressError, KeyboardInterrupt, LookupError, SystemExit) as error:
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def pretrain(directory: Path) -> None:
+    """A run that can be finetuned: its context holds chats."""
+    start(directory, dataclasses.replace(MODEL, context_length=64), steps=2)
+
+
+def finetune(folder: Path, run_directory: Path, *options: str) -> dict[str, Any]:
+    """`fastcompress sft` of the run of `pretrain`: its exit code and its output."""
+    data = folder / "chats.jsonl"
+    command = ["sft", folder / "pretrained", "--data", data, "--run-dir", run_directory, "--steps", "4",
+               "--batch-size", "4", "--learning-rate", "0.01", "--set", "log_every=1", "--json", *options]  # fmt: skip
+    result = CliRunner().invoke(command_line, list(map(str, command)))
+    return {"code": result.exit_code, "output": result.stdout, "told": result.stderr}
+
+
+class WrongCallbackError(LookupError):
+    """An error that a caller's own code raises."""
+
+
+def failing(error: BaseException, at_event: str = "") -> Callable[..., None]:
+    """A callback that raises an error, at its first call or at the first record of an event."""
+
+    def callback(record: Any = None) -> None:
+        if not at_event or (record["event"] == at_event and record["step"]):
+            raise error
+
+    return callback
+
+
+def callbacks_that_fail(folder: Path) -> dict[str, str]:
+    """The errors with which runs end whose callbacks raise some."""
+    wrong, taken = WrongCallbackError("not there"), KeyboardInterrupt("enough")
+    return {
+        "train": error_of(lambda: start(folder / "wrong-1", on_metrics=failing(wrong, "train"))),
+        "eval": error_of(lambda: start(folder / "wrong-2", on_metrics=failing(wrong, "eval"))),
+        "forecast": error_of(lambda: start(folder / "wrong-3", on_forecast=failing(wrong))),
+        "interrupt": error_of(lambda: start(folder / "wrong-4", on_metrics=failing(taken, "train"))),
+        "exit": error_of(lambda: start(folder / "wrong-5", on_metrics=failing(SystemExit(3), "train"))),
+    }
 
 
 def uneven_batch() -> dict[str, torch.Tensor]:
@@ -172,6 +234,8 @@ def main(folder: Path) -> None:
         start(folder / f"{kind}-stopped", DROPOUT, parallel=kind, resume=True)
         found[kind]["left"] = interrupted(folder / f"{kind}-left", parallel=kind)
         start(folder / f"{kind}-taken", parallel=kind, resume=True)  # begun by one process
+        for name, (model, settings) in OPTIONS.items():
+            start(folder / f"{kind}-{name}", model, parallel=kind, **settings, steps=4)
         for size in (1, 2, 4):
             save_file(gradients(kind, size), folder / f"gradients-{kind}-{size}-{rank}.safetensors")
         found[kind]["reductions"] = [count_reductions(kind, size) for size in (1, 4)]
@@ -181,6 +245,9 @@ def main(folder: Path) -> None:
     found["odd"] = error_of(lambda: start(folder / "odd", batch_size=7))
     found["seconds"] = start(folder / "seconds", steps=None, seconds=1.0, eval_every=None).steps
     found["epochs"] = start(folder / "epochs", data=TokenDataset.from_documents(TEXT[:3], CODEC)).steps
+    found["callbacks"] = callbacks_that_fail(folder)
+    found["sft"] = [finetune(folder, folder / "sft"), finetune(folder, folder / "sft"),
+                    finetune(folder, folder / "sft-fsdp", "--set", "parallel=fsdp")]  # fmt: skip
     forecasts: list[Any] = []
     start(folder / "forecast", on_forecast=forecasts.append)
     found["forecasts"] = list(map(str, forecasts))

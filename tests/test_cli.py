@@ -704,8 +704,8 @@ def test_study_passes_its_options_on(monkeypatch, tmp_path):
     runner = pytest.importorskip("fastcompress.study.runner")
     calls = []
 
-    def run_study(name, output, *, seed, device, progress):
-        calls.append((name, output, seed, device, progress))
+    def run_study(name, output, *, seed, seeds, device, progress):
+        calls.append((name, output, seed, seeds, device, progress))
         if seed == 9:
             raise KeyboardInterrupt
         return output / "report.html"
@@ -715,11 +715,16 @@ def test_study_passes_its_options_on(monkeypatch, tmp_path):
     assert stopped.split("\n")[:1] == ["stopped; the same command goes on from here"]
     calls.clear()
     assert run("study", "quick").stdout == f"{Path('study-quick', 'report.html')}: open it in a browser\n"
-    output = run("study", "shakespeare", "-o", tmp_path, "--seed", 3, "--device", "cpu", "--json").stdout
-    assert json.loads(output) == {"report": str(tmp_path / "report.html"), "study": "shakespeare", "seed": 3}
+    output = run("study", "shakespeare", "-o", tmp_path, "--seed", 3, "--seeds", 2, "--device", "cpu", "--json").stdout
+    assert json.loads(output) == {
+        "report": str(tmp_path / "report.html"),
+        "study": "shakespeare",
+        "seed": 3,
+        "seeds": 2,
+    }
     assert calls == [
-        ("quick", Path("study-quick"), 0, "auto", True),
-        ("shakespeare", tmp_path, 3, "cpu", True),
+        ("quick", Path("study-quick"), 0, 1, "auto", True),
+        ("shakespeare", tmp_path, 3, 2, "cpu", True),
     ]
 
 

@@ -161,6 +161,25 @@ def test_what_a_codec_says_of_itself(name: str) -> None:
     assert codec.max_unstable_tokens is None or codec.max_unstable_tokens >= 0
 
 
+BY_TOKEN = {
+    "byte", "char", "bpe-bytes", "bpe-special", "bpe-unsplit", "equal-info-10", "equal-info-16", "equal-info-pattern",
+    "chat-byte", "chat-char",
+}  # fmt: skip
+
+
+def test_codecs_that_decode_by_token_say_so() -> None:
+    assert {name for name, codec in CODECS.items() if getattr(codec, "decodes_by_token", False)} == BY_TOKEN
+
+
+@pytest.mark.parametrize("name", sorted(BY_TOKEN))
+@few
+@given(data=texts, seed=st.integers(0, 1000))
+def test_codecs_that_decode_by_token_do(name: str, data: bytes, seed: int) -> None:
+    codec = CODECS[name]
+    for ids in (codec.encode(data), np.random.default_rng(seed).integers(codec.vocab_size, size=50)):
+        assert codec.decode(ids) == b"".join(codec.decode([token]) for token in ids)
+
+
 def test_no_two_are_taken_for_one_another() -> None:
     assert len({codec.fingerprint for codec in CODECS.values()}) == len(CODECS)
     assert len(set(CODECS.values())) == len(CODECS)

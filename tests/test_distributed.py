@@ -59,9 +59,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     runs.start(folder / "one")
     runs.start(folder / "one-tied", runs.TIED)
+    for name, (model, settings) in runs.OPTIONS.items():
+        runs.start(folder / f"one-{name}", model, **settings, steps=4)
     for kind in KINDS:
         with pytest.raises(KeyboardInterrupt):
             runs.start(folder / f"{kind}-taken", on_metrics=stop_at_step_3)
+    runs.pretrain(folder / "pretrained")
+    chats = [{"messages": [{"role": "user", "content": f"{i}?"}, {"role": "assistant", "content": f"no, {i * i}."}]}
+             for i in range(40)]  # fmt: skip
+    (folder / "chats.jsonl").write_text("\n".join(map(json.dumps, chats)))
+    assert runs.finetune(folder, folder / "one-sft")["code"] == 0
     for process in start_both(["-m", "tests.distributed_runs", str(folder)]):
         assert process.returncode == 0, process.stderr
         assert "Warning" not in process.stderr
@@ -103,6 +110,24 @@ def test_two_processes_train_as_one_does(folder: Path, kind: str, name: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tied_head_and_activation_checkpointing_train_alike(folder: Path, kind: str) -> None:
     assert_near(folder / f"{kind}-tied", folder / "one-tied")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", runs.OPTIONS)
+def test_every_option_trains_as_in_one_process(folder: Path, kind: str, name: str) -> None:
+    """Memories, spelled bytes, residuals, gates and windows; AdamW, and Muon, which needs whole matrices."""
+    assert_near(folder / f"{kind}-{name}", folder / f"one-{name}")
+
+
+@pytest.mark.parametrize("name", runs.OPTIONS)
+def test_the_optimizers_state_is_that_of_one_process(folder: Path, name: str) -> None:
+    found = read_checkpoint(folder / f"fsdp-{name}" / "last.safetensors").tensors
+    expected = read_checkpoint(folder / f"one-{name}" / "last.safetensors").tensors
+    kept = {key for key in expected if key.startswith("optimizer/")}
+    assert {key: found[key].shape for key in kept} == {key: expected[key].shape for key in kept}
+    for key in kept:  # gradients after the first step see weights that Muon rounded to bfloat16
+        difference = (found[key] - expected[key]).double().norm()
+        assert difference <= 2e-2 * expected[key].double().norm() + 1e-6, key
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,6 +212,29 @@ def test_an_error_of_the_first_rank_is_one_on_every_rank(folder: Path) -> None:
     assert first["odd"] == second["odd"] == (
         "ConfigError: batch_size 7 does not divide among 2 ranks; use a multiple of 2"
     )  # fmt: skip
+
+
+def test_an_error_in_a_callback_stops_every_rank(folder: Path) -> None:
+    """Between two steps, after an evaluation, before the first step; Ctrl-C and an exit, too."""
+    first, second = of_rank(folder, 0)["callbacks"], of_rank(folder, 1)["callbacks"]
+    assert first == second
+    wrong = "WrongCallbackError: not there"
+    assert first == {
+        **dict.fromkeys(("train", "eval", "forecast"), wrong), "interrupt": "KeyboardInterrupt: enough",
+        "exit": "SystemExit: 3",
+    }  # fmt: skip
+    assert [record["step"] for record in records(folder / "wrong-1") if record["event"] == "train"] == [1]
+
+
+def test_finetuning_in_two_processes_is_that_of_one(folder: Path) -> None:
+    first, second = of_rank(folder, 0)["sft"], of_rank(folder, 1)["sft"]
+    assert [result["code"] for result in first] == [result["code"] for result in second] == [0, 1, 0]
+    for name, result, other in (("sft", first[0], second[0]), ("sft-fsdp", first[2], second[2])):
+        assert_near(folder / name, folder / "one-sft")
+        assert json.loads(result["output"])["steps"] == 4
+        assert result["told"].count("training on") == 1
+        assert (other["output"], other["told"]) == ("", "")
+    assert "holds a run already" in first[1]["told"]
 
 
 def test_a_run_that_diverges_stops_on_every_rank(folder: Path) -> None:

@@ -47,6 +47,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "llama": {"qk_norm": False},
     "llama-biased": {"qk_norm": False, "bias": True},
     "llama-tied": {"qk_norm": False, "tied_head": True, "dropout": 0.1},
+    "llama-epsilon": {"qk_norm": False, "norm_epsilon": 0.02},
+    "llama-gain-epsilon": {"qk_norm": False, "norm": "rmsnorm_gain", "norm_epsilon": 1e-5},
     # What models have beside these depends on the build.
     **{f"llama-{norm}": {"qk_norm": False, "norm": norm} for norm in get_args(NormKind) if norm == "rmsnorm_gain"},
     **({"modern-grouped": {"kv_heads": 2, "rotary_base": 500.0}} if {"kv_heads", "rotary_base"} <= FIELDS else {}),
@@ -201,9 +203,10 @@ def test_codecs_without_a_counterpart_are_named(tmp_path: Path) -> None:
     [
         ({"model_type": "gpt_neox"}, "model_type is 'gpt_neox'; it must be llama or qwen3"),
         ({"hidden_act": "gelu"}, "hidden_act is 'gelu'; it must be 'silu'"),
-        ({"rms_norm_eps": 1e-5}, "rms_norm_eps is 1e-05"),
+        ({"rms_norm_eps": 0.0}, "norm_epsilon must be more than 0"),
         ({"intermediate_size": 100}, "intermediate_size is 100; it must be 64"),
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "rope_type is 'llama3'"),
+        ({"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type is 'linear'"),
         ({"attention_bias": True}, "mlp_bias is False; it must be True"),
         ({"num_hidden_layers": 3}, r"tensor model\.layers\.2\.input_layernorm\.weight has shape None"),
         ({"vocab_size": 300}, r"tensor lm_head\.weight has shape \(257, 32\); it must be \(300, 32\)"),
@@ -217,6 +220,15 @@ def test_what_cannot_be_imported_is_named(fields: dict[str, Any], message: str, 
     change(tmp_path, **fields)
     with pytest.raises(FastcompressError, match=message):
         import_huggingface(tmp_path)
+
+
+def test_with_qk_norm_there_is_one_epsilon(tmp_path: Path) -> None:
+    export_huggingface(make_model(ByteCodec(), norm_epsilon=1e-6), ByteCodec(), tmp_path)
+    change(tmp_path, rms_norm_eps=1e-5)
+    with pytest.raises(ConfigError, match="rms_norm_eps is 1e-05; it must be 1e-06"):
+        import_huggingface(tmp_path)
+    with pytest.raises(ConfigError, match=r"norm_epsilon is 1e-05; it must be 1e-06 with qk_norm"):
+        export_huggingface(make_model(ByteCodec(), norm_epsilon=1e-5), ByteCodec(), tmp_path)
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

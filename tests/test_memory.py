@@ -25,6 +25,7 @@ from fastcompress.models.tokens import NextTokenModel
 from fastcompress.training import memory
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.distributed import Ranks
+from fastcompress.training.optimizer import make_optimizer
 from fastcompress.training.train import train
 
 CPU = torch.device("cpu")
@@ -96,6 +97,36 @@ def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str,
     preset, model, training = CASES[name]
     estimate = memory.estimate_memory(PRESETS[preset](**model), TrainConfig(steps=2, **training))  # type: ignore[arg-type]
     assert estimate.total / FACTOR <= measured[name] <= estimate.total * FACTOR
+
+
+OPTIONS: dict[str, Any] = {
+    "attention_gate": True, "spelled_bytes": 2, "engram_layers": (0, 2), "engram_heads": 2, "engram_rows": 64,
+    "attention_residuals": "full", "exclusive_attention": "gated", "kv_heads": 1, "value_residual": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("cautious", [False, True])
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("options", [{}, OPTIONS], ids=["plain", "options"])
+def test_the_optimizers_bytes_are_those_it_holds(
+    optimizer: str, cautious: bool, preset: str, options: dict[str, Any]
+) -> None:
+    """To the byte, but for the counters of steps. A copy of all has the weights, too."""
+    config = PRESETS[preset](vocab_size=257, num_layers=3, num_heads=2, width=32, context_length=16, **options)
+    training = TrainConfig(steps=1, optimizer=optimizer, cautious_decay=cautious)  # type: ignore[arg-type]
+    model = GPT(config)
+    held = make_optimizer(model, training)
+    gradients = 0
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 1e-3)
+        gradients += parameter.grad.nbytes
+    held.step()
+    moments = sum(t.nbytes for state in held.state.values() for t in state.values() if t.dim())
+    estimate = memory.estimate_memory(config, training)
+    assert estimate.optimizer == gradients + moments
+    assert estimate.copies == estimate.weights + estimate.optimizer
+    assert estimate.weights == 4 * model.num_parameters()
 
 
 def test_recomputed_blocks_need_a_fraction_of_the_activations() -> None:

@@ -16,7 +16,6 @@ from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.models import GPT, GPTConfig
 from fastcompress.models.roles import default_roles
 from fastcompress.training import AdamWConfig, MuonConfig, TrainConfig, train
-from fastcompress.training import muon as muon_module
 from fastcompress.training.device import loss_of
 from fastcompress.training.muon import Muon, orthogonalize
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer, parameter_groups
@@ -47,6 +46,42 @@ def test_the_roles_of_a_gpt(tied: bool, settings: AdamWConfig | MuonConfig) -> N
     assert all(name.startswith("trunk.blocks.") and name.endswith(".weight") for name in groups["matrix"])
     assert len(groups["matrix"]) == 2 * 4
     assert sum(map(len, groups.values())) == len(list(model.parameters()))
+
+
+MEMORIES = GPTConfig.workshop(**SHAPE, spelled_bytes=2, tied_head=False, engram_layers=(0, 1), engram_heads=2,
+                             engram_rows=16)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [AdamWConfig, MuonConfig])
+def test_memories_and_spelled_bytes_have_groups_of_their_own(kind: type[AdamWConfig] | type[MuonConfig]) -> None:
+    model = GPT(MEMORIES)
+    groups = {group["role"]: group for group in parameter_groups(model, kind(embedding_rate=0.3, memory_rate=0.5))}
+    found = members(model, kind())
+    assert found["memory"] == {f"trunk.blocks.{layer}.memory.table.weight" for layer in (0, 1)}
+    assert found["spelled"] == {"spelled_input.vectors.weight", "spelled_head.vectors.weight"}
+    assert found["embedding"] == {"embedding.weight", "positions.weight"}
+    assert "trunk.blocks.1.memory.key.weight" in found["matrix"]
+    assert [groups[role]["lr"] for role in ("memory", "spelled", "embedding")] == [0.5, 0.3, 0.3]
+    assert kind(spelled_rate=0.7).spelled_rate == 0.7
+    in_order = [parameter for group in groups.values() for parameter in group["params"]]
+    assert len(in_order) == len(set(in_order)) == len(list(model.parameters()))
+    for name in ("memory_rate", "spelled_rate"):
+        with pytest.raises(ConfigError, match=f"{name} must be more than 0"):
+            kind(**{name: 0.0})
+
+
+def test_memories_may_have_a_decay_of_their_own() -> None:
+    def taken(settings: AdamWConfig | MuonConfig) -> dict[str, float]:
+        groups = parameter_groups(GPT(MEMORIES), settings)
+        return {group["role"]: group["lr"] * group["weight_decay"] for group in groups}
+
+    everywhere = {"embedding": 1e-4, "memory": 1e-4, "spelled": 1e-4, "matrix": 1e-4, "head": 1e-4, "vector": 0.0}
+    assert taken(AdamWConfig()) == pytest.approx(everywhere)
+    assert taken(AdamWConfig(memory_rate=0.1)) == pytest.approx(everywhere)
+    assert taken(AdamWConfig(memory_rate=0.1, memory_decay=0.0)) == pytest.approx({**everywhere, "memory": 0.0})
+    assert taken(MuonConfig()) == pytest.approx({**dict.fromkeys(everywhere, 0.0), "matrix": 1e-3})
+    with pytest.raises(ConfigError, match="memory_decay must be at least 0"):
+        AdamWConfig(memory_decay=-0.1)
 
 
 def test_a_model_that_says_no_roles_has_those_of_the_rules() -> None:
@@ -168,6 +203,27 @@ def test_muon_against_the_reference_and_torch(cautious: bool) -> None:
             assert (expected - weight).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_rates_on_the_device_are_rates(kind: str) -> None:
+    """As recorded steps have them: a number in memory, not in the program."""
+    results = []
+    for is_on_device in (False, True):
+        torch.manual_seed(0)
+        model = GPT(GPTConfig.modern(vocab_size=7, num_layers=1, num_heads=1, width=16, context_length=8))
+        config = TrainConfig(steps=9, optimizer={"kind": kind, "cautious_decay": True, "weight_decay": 0.3})
+        step = OptimizerStep(loss_of(model), make_optimizer(model, config), micro_batch_size=4, clip_norm=1.0)
+        if is_on_device:
+            for group in step.optimizer.param_groups:
+                group["lr"] = torch.tensor(group["lr"])
+        batch = model.random_batch(4, 8)
+        for rate in (0.01, 0.02, 0.005):
+            step(batch, rate)
+        assert step.learning_rates["matrix"] == 0.005
+        results.append([parameter.detach().clone() for parameter in model.parameters()])
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
 def reference_cautious_adamw(weight: Tensor, gradients: list[Tensor], *, rate: float, decay: float) -> Tensor:
     weight = weight.double()
     mean, square = torch.zeros_like(weight), torch.zeros_like(weight)
@@ -231,18 +287,6 @@ def test_a_stopped_run_goes_on_to_the_same_losses(tmp_path: Path, settings: dict
         run(tmp_path / "parts", stop_at=7, **settings)
     assert run(tmp_path / "parts", resume=True, **settings) == whole
     assert whole[-1] < whole[0] - 0.1
-
-
-@has_torch_muon
-def test_a_run_goes_on_under_a_torch_without_muon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run(tmp_path / "whole", optimizer="muon")
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "parts", stop_at=7, optimizer="muon")
-    made: list[Muon] = []
-    monkeypatch.delattr(torch.optim, "Muon")
-    monkeypatch.setattr(muon_module, "Muon", lambda *a, **k: made.append(Muon(*a, **k)) or made[-1])
-    assert run(tmp_path / "parts", resume=True, optimizer="muon") == pytest.approx(whole, rel=2e-3)
-    assert made
 
 
 def test_a_run_does_not_go_on_with_another_kind_of_optimizer(tmp_path: Path) -> None:

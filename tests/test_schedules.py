@@ -61,16 +61,24 @@ def test_a_warm_up_that_leaves_no_room_for_the_cool_down_is_refused() -> None:
 
 
 def test_four_times_the_batch_doubles_rates_and_decay() -> None:
-    config = TrainConfig(tokens=1000, batch_size=8, micro_batch_size=8, optimizer=MuonConfig(weight_decay=0.1))
+    optimizer = MuonConfig(weight_decay=0.1, memory_rate=0.3, spelled_rate=0.2)
+    config = TrainConfig(tokens=1000, batch_size=8, micro_batch_size=8, optimizer=optimizer)
     other = scale_to_batch(config, 32)
     assert (other.batch_size, other.machine.micro_batch_size, other.tokens) == (32, 8, 1000)
     was, now = config.optimizer, other.optimizer
-    for name in ("learning_rate", "embedding_rate", "head_rate", "vector_rate", "weight_decay"):
+    groups = ("embedding_rate", "memory_rate", "spelled_rate", "head_rate", "vector_rate")
+    for name in ("learning_rate", *groups, "weight_decay"):
         assert getattr(now, name) == pytest.approx(2 * getattr(was, name)), name
     # Per token: a quarter of the steps, each of which takes four times as much of a weight.
     assert now.learning_rate * now.weight_decay == pytest.approx(4 * was.learning_rate * was.weight_decay)
     assert scale_to_batch(config, 12).machine.micro_batch_size is None
     assert scale_to_batch(config, 8) == config
+
+
+def test_the_decay_of_memories_follows_the_batch() -> None:
+    config = TrainConfig(tokens=1000, batch_size=8, optimizer=AdamWConfig(memory_decay=0.01))
+    assert scale_to_batch(config, 32).optimizer.memory_decay == pytest.approx(0.02)  # type: ignore[union-attr]
+    assert scale_to_batch(TrainConfig(tokens=1000), 32).optimizer.memory_decay is None  # type: ignore[union-attr]
 
 
 def test_groups_without_a_rate_follow_the_matrices() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from fastcompress.codec import ByteCodec, Codec
+from fastcompress.codec import ByteCodec, ChatCodec, Codec, EqualInfoCodec, LZPCodec, codec_from_spec
 from fastcompress.data import TokenRows
+from fastcompress.equal_info import Codebook
 from fastcompress.errors import ConfigError
 from fastcompress.evaluation import event_nats
 from fastcompress.models import GPT, Cache, GPTConfig, LanguageModel, NextTokenModel
@@ -112,3 +116,53 @@ def test_bad_requests_are_named() -> None:
         model.stepper(CODEC, lanes=0)
     with pytest.raises(ConfigError, match="1 prompts were given for 2 lanes"):
         model.stepper(CODEC, lanes=2).begin([b"a"])
+
+
+class Silent(NextTokenModel):
+    """A model of any vocabulary that predicts nothing."""
+
+    context_length = 8
+
+    def __init__(self, codec: Codec) -> None:
+        super().__init__()
+        self.vocab_size = codec.vocab_size + 1
+
+
+BOOK = Codebook.train(TEXT * 30, bits=16)
+STREAMED: dict[str, Codec] = {
+    "byte": CODEC, "chat": ChatCodec(CODEC), "equal-info": EqualInfoCodec(BOOK), "lzp": LZPCodec(),
+    "halves": EqualInfoCodec(BOOK, token_bits=8), "buckets": codec_from_spec("lz77-buckets"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_pushed_ids_give_the_bytes_of_decoding_all(name: str) -> None:
+    codec = STREAMED[name]
+    ids = codec.encode(TEXT * 3).tolist()
+    prompt, rest = ids[:9], ids[9:]
+    stepper = Silent(codec).stepper(codec, 2)
+    stepper.begin_tokens([[codec.vocab_size, *prompt], [codec.vocab_size]])  # type: ignore[attr-defined]
+    known = [codec.decode(prompt), b""]
+    for number, (one, other) in enumerate(zip(rest, ids, strict=False), start=1):
+        found = stepper.push([one, other])
+        whole = [codec.decode(ids[: 9 + number]), codec.decode(ids[:number])]
+        assert found == [data[len(before) :] for data, before in zip(whole, known, strict=True)]
+        known = whole
+    assert stepper.push([codec.vocab_size] * 2) == [b"", b""]
+    assert known[0] == TEXT * 3
+
+
+def test_decoding_a_long_text_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = 0
+
+    def counted(self: ByteCodec, tokens: Any) -> bytes:
+        nonlocal decoded
+        decoded += len(tokens)
+        return bytes(np.asarray(tokens, np.uint8))
+
+    monkeypatch.setattr(ByteCodec, "decode", counted)
+    stepper = Silent(CODEC).stepper(CODEC)
+    stepper.begin([TEXT])
+    for symbol in TEXT * 20:
+        stepper.push([symbol])
+    assert decoded == len(TEXT) * 21

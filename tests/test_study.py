@@ -28,6 +28,7 @@ from fastcompress.study import cells, runner  # noqa: E402
 from fastcompress.study.arms import BYTES, CHARACTERS, Arm, Study, bpe_arm, find_study  # noqa: E402
 from fastcompress.study.report import load_report, validate  # noqa: E402
 from fastcompress.study.runner import run_study  # noqa: E402
+from fastcompress.study.wording import NBSP  # noqa: E402
 from fastcompress.training.checkpoint import load_run  # noqa: E402
 
 BUDGET = 4e7
@@ -109,6 +110,30 @@ def test_the_report_holds_every_arm_under_one_budget(study: Study, finished: Pat
     scored = {(arm["evaluation"]["num_bytes"], arm["evaluation"]["num_documents"]) for arm in report["arms"]}
     assert scored == {(load_corpus(study.corpus).num_bytes("validation"), 1)}
     assert report["tuning"] == "Chosen to be quick."
+
+
+def test_more_seeds_give_means_and_spreads(study: Study, finished: Path, output: Path) -> None:
+    """A study that was made under one seed goes on with the others, and its first seed's figures stay."""
+    before = load_report(finished / "report.json")
+    assert not any("seeds" in arm for arm in before["arms"])
+    times = {path: path.stat().st_mtime_ns for path in output.glob("arms/*/result.json")}
+    report = again(study, output, seeds=2)
+    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+    assert report["command"].endswith(" --seeds 2")
+    for arm, one in zip(report["arms"], before["arms"], strict=True):
+        other = json.loads((output / "arms" / arm["name"] / "seed-1" / "result.json").read_bytes())["entry"]
+        figures = [one["evaluation"]["bits_per_byte"], other["evaluation"]["bits_per_byte"]]
+        assert figures[0] != figures[1]
+        assert arm["seeds"]["values"] == [{"seed": i, "bits_per_byte": figure} for i, figure in enumerate(figures)]
+        assert arm["seeds"]["mean"] == pytest.approx(sum(figures) / 2)
+        assert arm["seeds"]["standard_deviation"] == pytest.approx(abs(figures[0] - figures[1]) / 2**0.5)
+        assert without_clock({name: value for name, value in arm.items() if name != "seeds"}) == without_clock(one)
+        shown = f"{arm['seeds']['mean']:.3f}{NBSP}±{NBSP}{arm['seeds']['standard_deviation']:.3f}"
+        assert shown in (output / "report.html").read_text(encoding="utf-8")
+    assert "2 seeds (0 to 1)" in (output / "report.html").read_text(encoding="utf-8")
+    assert again(study, output, seeds=2) == report
+    with pytest.raises(ConfigError, match="seeds is 0; it must be at least 1"):
+        run_study(study, output, seeds=0)
 
 
 def test_measurements_are_described(finished: Path) -> None:

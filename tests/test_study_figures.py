@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from fastcompress.study.arms import BYTES, Study
 from fastcompress.study.folder import ArmRecord
 from fastcompress.study.report import load_report
 from fastcompress.study.runner import run_study
+from fastcompress.study.seeds import over_seeds
 from fastcompress.training.checkpoint import load_run
 
 SEED = 5
@@ -98,3 +100,31 @@ def test_the_threshold_of_chance_is_a_tenth_of_the_second_arm() -> None:
     assert not is_cautious(1.79, 2.0)  # of the second arm: 0.21 is more than a tenth of 2.0
     assert not is_cautious(2.0, 2.0)
     assert "up to 2.7" in findings.limits({"seed": 0, "evaluated_split": "test"})
+
+
+def entry(value: float | None, seconds: float = 1.0) -> dict[str, Any]:
+    evaluation = {"bits_per_byte": value, "is_exact": True, "num_bytes": 1, "num_documents": 1}
+    return {"label": f"{value}", "training_flops": 1.0, "steps": 1, "best_step": 1, "evaluation": evaluation,
+            "wall_seconds": seconds}  # fmt: skip
+
+
+def test_seeds_have_a_mean_and_the_standard_deviation_of_a_sample() -> None:
+    joined = over_seeds({7: entry(2.0, 3.0), 5: entry(1.0), 6: entry(1.5)})
+    assert joined["evaluation"]["bits_per_byte"] == 1.0  # of the first seed
+    assert joined["seeds"]["values"] == [{"seed": 5 + i, "bits_per_byte": 1.0 + i / 2} for i in range(3)]
+    assert (joined["seeds"]["mean"], joined["seeds"]["standard_deviation"]) == (1.5, 0.5)
+    assert joined["wall_seconds"] == 5.0
+    assert over_seeds({3: entry(2.0)}) == entry(2.0)
+    assert findings.bits(over_seeds({0: entry(1.0), 1: entry(None)})) == math.inf  # one diverged
+
+
+def test_with_several_seeds_their_scatter_is_the_threshold_of_chance() -> None:
+    def is_cautious(first: list[float], second: list[float]) -> bool:
+        arms = [over_seeds(dict(enumerate(map(entry, values)))) for values in (first, second)]
+        return any("within two standard errors of the seeds: another" in text for text in findings.cautions(arms))
+
+    wide, narrow = [1.0, 1.2, 1.4], [1.19, 1.2, 1.21]  # deviations 0.2 and 0.01, standard errors 0.115 and 0.006
+    assert is_cautious(wide, [1.39, 1.4, 1.41])  # 0.2 apart
+    assert not is_cautious(wide, [1.49, 1.5, 1.51])  # 0.3 apart
+    assert is_cautious(narrow, [1.2, 1.21, 1.22])
+    assert not is_cautious(narrow, [1.22, 1.23, 1.24])  # 2.5 % apart, which seeds do not do here

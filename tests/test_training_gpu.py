@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import warnings
@@ -49,7 +48,7 @@ CONFIG = TrainConfig(
 def run(directory: Path, preset: str = "modern", **changes: Any) -> TrainResult:
     passed = {name: changes.pop(name) for name in ("resume", "on_metrics") if name in changes}
     model = PRESETS[preset](**{**SMALL, "dropout": changes.pop("dropout", 0.0)})
-    config = dataclasses.replace(CONFIG, **changes)
+    config = CONFIG.override(changes)
     return train(model, CODEC, DATA, TEXT[:3], config, directory, progress=False, **passed)
 
 
@@ -82,6 +81,17 @@ def test_compiled_training_is_eager_training(tmp_path: Path, preset: str) -> Non
         run(tmp_path / "compiled", preset, compile="on", precision="float32")
     run(tmp_path / "eager", preset, compile="off", precision="float32")
     assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "eager"), rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_a_recorded_step_is_the_step(tmp_path: Path, kind: str) -> None:
+    """With micro-batches, a schedule whose rates change, and evaluations between replays."""
+    settings = {"compile": "on", "optimizer": {"kind": kind}, "micro_batch_size": 8, "eval_every": 7}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="the step cannot be recorded")
+        run(tmp_path / "recorded", **settings)
+    run(tmp_path / "launched", cuda_graph="off", **settings)
+    assert losses(tmp_path / "recorded") == pytest.approx(losses(tmp_path / "launched"), rel=0.02)
 
 
 @pytest.mark.parametrize("compile_choice", ["off", "on"])

@@ -55,16 +55,17 @@ def linear(p: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
     return y + p[name + ".bias"] if name + ".bias" in p else y
 
 
-def rms(x: Tensor) -> Tensor:
-    return x / torch.sqrt((x * x).mean() + 1e-6)
+def rms(x: Tensor, epsilon: float | None = None) -> Tensor:
+    return x / torch.sqrt((x * x).mean() + (1e-6 if epsilon is None else epsilon))
 
 
 def norm(c: Any, p: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
     if c.norm == "layernorm":
         centred = x - x.mean()
-        x = centred / torch.sqrt((centred * centred).mean() + 1e-5) * p[name + ".weight"]
+        x = centred / torch.sqrt((centred * centred).mean() + (c.norm_epsilon or 1e-5)) * p[name + ".weight"]
         return x + p[name + ".bias"] if c.bias else x
-    return rms(x) * p[name + ".weight"] if c.norm == "rmsnorm_gain" else rms(x)
+    x = rms(x, c.norm_epsilon)
+    return x * p[name + ".weight"] if c.norm == "rmsnorm_gain" else x
 
 
 def mlp(c: Any, p: dict[str, Tensor], name: str, x: Tensor) -> Tensor:

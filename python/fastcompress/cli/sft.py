@@ -66,6 +66,7 @@ def sft(
     Chats that the model's context cannot hold are left out and counted.
     """
     from fastcompress.training.checkpoint import load_run
+    from fastcompress.training.distributed import is_first_process
     from fastcompress.training.sft import ChatData, chat_codec_of, finetune
 
     directory = Path(run_dir or f"{run_directory.rstrip('/')}-chat")
@@ -76,17 +77,19 @@ def sft(
     settings = {name: value for name, value in options.items() if value is not None}
     for name, value in map(parse_setting, assignments):
         lay_over(settings, name, value)
-    _say_what_is_read(data, skipped)
+    if is_first_process():  # of those that torchrun started
+        _say_what_is_read(data, skipped)
     try:
         with tracked(trackers, directory) as track:
             config = (_resumed if resume else _new)(directory, settings, run, data)
             result = finetune(run, data, config, directory, resume=resume, on_metrics=track)
     except (KeyboardInterrupt, SystemExit):
-        if (directory / "config.json").exists():
+        if (directory / "config.json").exists() and is_first_process():
             command = ["fastcompress", "sft", run_directory, "--data", data_file, "--run-dir", str(directory)]
             click.echo(f"stopped; go on with: {shlex.join([*command, '--resume'])}", err=True)
         raise
-    _show(result, directory, data, skipped, as_json)
+    if is_first_process():
+        _show(result, directory, data, skipped, as_json)
 
 
 def _check_directory(directory: Path, resume: bool) -> None:

@@ -16,9 +16,11 @@ from fastcompress.cli.output import json_option, show_result
 @click.argument("name", type=click.Choice(["quick", "shakespeare"]))
 @click.option("-o", "--output", help="Directory of report.html, report.json and the runs.  [default: study-NAME]")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Random seed.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True,
+              help="Make every arm under this many seeds, from --seed on; report means and spreads.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 or mps.")
 @json_option
-def study(name: str, output: str | None, seed: int, device: str, as_json: bool) -> None:
+def study(name: str, output: str | None, seed: int, seeds: int, device: str, as_json: bool) -> None:
     """Compare tokenizations on one text under one budget, and write a report.
 
     \b
@@ -30,8 +32,11 @@ def study(name: str, output: str | None, seed: int, device: str, as_json: bool) 
     from fastcompress.study.runner import run_study
 
     try:
-        report = run_study(name, Path(output or f"study-{name}"), seed=seed, device=device, progress=True)
+        output_directory = Path(output or f"study-{name}")
+        report = run_study(name, output_directory, seed=seed, seeds=seeds, device=device, progress=True)
     except (KeyboardInterrupt, SystemExit):
         click.echo("stopped; the same command goes on from here", err=True)
         raise
-    show_result({"report": str(report), "study": name, "seed": seed}, f"{report}: open it in a browser", as_json)
+    show_result(
+        {"report": str(report), "study": name, "seed": seed, "seeds": seeds}, f"{report}: open it in a browser", as_json
+    )

@@ -28,6 +28,7 @@ class ByteCodec(CodecBase):
     lossless = True
     unambiguous = True
     max_unstable_tokens: int | None = 0
+    decodes_by_token = True
     fingerprint = hashlib.sha256(b"fastcompress byte codec, version 1").hexdigest()
 
     def _arguments(self) -> dict[str, Any]:
@@ -56,6 +57,7 @@ class CharCodec(CodecBase):
     lossless = False
     unambiguous = True
     max_unstable_tokens: int | None = 0
+    decodes_by_token = True
 
     def __init__(self, characters: Iterable[str]) -> None:
         """Make a codec of the given alphabet.
@@ -150,6 +152,7 @@ class BPECodec(CodecBase):
 
     unambiguous = False
     max_unstable_tokens: int | None = None
+    decodes_by_token = True
 
     def __init__(self, tokenizer: BPE) -> None:
         """Make a codec of a vocabulary. Raises TypeError if `tokenizer` is not a BPE."""

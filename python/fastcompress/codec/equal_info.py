@@ -55,6 +55,7 @@ class EqualInfoCodec(CodecBase):
                 f"token_bits is {token_bits}; a codebook of {codebook.bits} bits has tokens of {codebook.bits}"
                 + (f" or {_HALF_BITS}" if codebook.bits == 2 * _HALF_BITS else "")
             )
+        self.decodes_by_token = not self._has_halves
         self.vocab_size = 1 << _HALF_BITS if self._has_halves else codebook.num_tokens
         self.max_unstable_tokens: int | None = 2 if self._has_halves else 1
         if codebook.pattern is not None:

@@ -79,6 +79,9 @@ class CodecBase:
 
     fingerprint: str
     vocab_size: int
+    # Whether decode(ids) is decode([id]) of each id, one after the other. Not part of the protocol: without it, whoever
+    # decodes ids as they come decodes all of them each time.
+    decodes_by_token: bool = False
 
     unstable_tail = RenamedAttribute("max_unstable_tokens")
 

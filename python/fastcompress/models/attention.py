@@ -89,7 +89,8 @@ class ValueResidual(nn.Module):
         if self.shares is None:
             context.shared["first values"] = value
             return value
-        return self.shares[0] * context.shared["first values"] + self.shares[1] * value  # [B, G, T, K]
+        first: Tensor = context.shared["first values"]  # [B, G, T, K]
+        return self.shares[0] * first + self.shares[1] * value  # [B, G, T, K]
 
 
 class ExclusiveAttention(nn.Module):

@@ -41,6 +41,8 @@ __all__ = [
 NormKind = Literal["layernorm", "rmsnorm", "rmsnorm_gain"]
 MLPKind = Literal["gelu", "swiglu", "relu2"]
 
+LAYER_NORM_EPSILON = 1e-5
+
 
 class RMSNorm(nn.Module):
     """Divide each vector by its root mean square; no learned gain, as the next matrix can scale too.
@@ -49,8 +51,12 @@ class RMSNorm(nn.Module):
     float32 and returns the stream's type.
     """
 
+    def __init__(self, epsilon: float = RMS_EPSILON) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(_float32(x), (x.size(-1),), eps=RMS_EPSILON).to(x.dtype)  # [..., D]
+        return F.rms_norm(_float32(x), (x.size(-1),), eps=self.epsilon).to(x.dtype)  # [..., D]
 
 
 class GainRMSNorm(nn.RMSNorm):
@@ -71,11 +77,19 @@ def _float32(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def make_norm(kind: NormKind, width: int, *, bias: bool) -> nn.Module:
-    """The pre-norm of a sublayer; ``bias`` concerns LayerNorm only."""
+def make_norm(kind: NormKind, width: int, *, bias: bool, epsilon: float | None = None) -> nn.Module:
+    """Make the pre-norm of a sublayer.
+
+    Args:
+        kind: The kind.
+        width: D.
+        bias: Of LayerNorm.
+        epsilon: Added to the mean square; default: 1e-6, or 1e-5 for LayerNorm.
+    """
     if kind == "layernorm":
-        return LayerNorm(width, bias=bias)
-    return RMSNorm() if kind == "rmsnorm" else GainRMSNorm(width, eps=RMS_EPSILON)
+        return LayerNorm(width, eps=LAYER_NORM_EPSILON if epsilon is None else epsilon, bias=bias)
+    epsilon = RMS_EPSILON if epsilon is None else epsilon
+    return RMSNorm(epsilon) if kind == "rmsnorm" else GainRMSNorm(width, eps=epsilon)
 
 
 class GeluMLP(nn.Module):

@@ -18,10 +18,12 @@ from torch.utils.checkpoint import checkpoint
 
 from fastcompress.models.fused_cross_entropy import HAS_KERNEL, fused_nats
 
-# Logits in one piece. On CPUs 40 MiB, which the system takes back at once (smaller blocks stay with the process); large
-# on cards, where computing the head again costs more than the memory.
+# Logits in one piece. On CPUs 40 MiB, which the system takes back at once (smaller blocks stay with the process).
 _PIECE_ON_CPU = 10 << 20
-_PIECE_ON_CARDS = 1 << 31
+# On cards a sixteenth of the memory in bfloat16: computing the head again costs more.
+_BYTES_OF_A_CARD_PER_LOGIT = 32
+_PIECE_ON_AN_ABSENT_CARD = 1 << 31
+_ALIGNED_EVENTS = 128  # what the products of half precision on cards want their sizes to be multiples of
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int |
     if logits_at_once is None:
         logits_at_once = piece_of(hidden.device.type)
     piece = max(1, logits_at_once // len(head.rows))  # events
+    if hidden.is_cuda and piece > _ALIGNED_EVENTS:
+        piece -= piece % _ALIGNED_EVENTS
     if targets.numel() <= piece:
         return head.nats(hidden, targets)  # [B, T]
 
@@ -78,6 +82,17 @@ def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int |
     return torch.cat(parts).view_as(targets)  # [B, T]
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator, unused-ignore]
 def piece_of(device_type: str) -> int:
-    """Most logits in one piece on a kind of device."""
-    return _PIECE_ON_CPU if device_type == "cpu" else _PIECE_ON_CARDS
+    """Most logits in one piece on a kind of device; of cards, the present one."""
+    if device_type == "cpu":
+        return _PIECE_ON_CPU
+    if device_type != "cuda" or not torch.cuda.is_available():
+        return _PIECE_ON_AN_ABSENT_CARD
+    memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+    return int(memory) // _BYTES_OF_A_CARD_PER_LOGIT
+
+
+def bytes_per_logit(device_type: str) -> int:
+    """Most bytes that a logit takes in training: logits, log-softmax and gradient in float32, or one array of them."""
+    return 4 if device_type == "cuda" and HAS_KERNEL else 12

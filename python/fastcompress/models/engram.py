@@ -27,6 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fastcompress.models.attention import RMS_EPSILON
+from fastcompress.models.roles import MemoryTable
 from fastcompress.models.trunk import Context
 
 CONVOLUTION_TAPS = 4
@@ -152,7 +153,7 @@ class Engram(nn.Module):
     ) -> None:
         super().__init__()
         self.hash = NGramHash(vocab_size, orders, num_heads, rows, salt)
-        self.table = nn.Embedding(self.hash.num_rows, memory_width // (len(orders) * num_heads))
+        self.table = MemoryTable(self.hash.num_rows, memory_width // (len(orders) * num_heads))
         self.key = nn.Linear(memory_width, width, bias=False)
         self.value = nn.Linear(memory_width, width, bias=False)
         self.convolution = CausalConvolution(width, CONVOLUTION_TAPS, max(orders))

@@ -121,7 +121,7 @@ class GPT(NextTokenModel):
         self.positions = nn.Embedding(config.context_length, config.width) if learned else None
         self.dropout = nn.Dropout(config.dropout)
         self.trunk = _make_trunk(config, [_make_block(config, kernels, layer) for layer in range(config.num_layers)])
-        self.final_norm = make_norm(config.norm, config.width, bias=config.bias)
+        self.final_norm = make_norm(config.norm, config.width, bias=config.bias, epsilon=config.norm_epsilon)
         self.head = nn.Linear(config.width, config.vocab_size, bias=False)
         if config.tied_head:
             self.head.weight = self.embedding.weight
@@ -240,7 +240,7 @@ def _make_block(config: GPTConfig, kernels: Kernels, layer: int) -> Block:
         exclusive=config.exclusive_attention,
     )
     mlp = make_mlp(config.mlp, config.width, bias=config.bias)
-    norms = tuple(make_norm(config.norm, config.width, bias=config.bias) for _ in range(2))
+    norms = tuple(make_norm(config.norm, config.width, bias=config.bias, epsilon=config.norm_epsilon) for _ in range(2))
     memory = _make_memory(config, layer) if layer in config.engram_layers else None
     return Block(attention, mlp, (norms[0], norms[1]), dropout=config.dropout, memory=memory)
 

@@ -28,6 +28,7 @@ class GPTSettings:
         num_layers, num_heads, width: Blocks, attention heads per block, size of the residual stream.
         positions: ``"learned"`` table added to the embedding, or ``"rope"``.
         norm, mlp: Kinds of norm and MLP (``models/blocks.py``).
+        norm_epsilon: Added to the mean square in norms of the stream; None: 1e-6, or 1e-5 for LayerNorm.
         qk_norm: Normalize queries and keys in each head.
         bias: Biases in linear layers and LayerNorm (the head never has one).
         tied_head: The output projection is the embedding table.
@@ -59,6 +60,7 @@ class GPTSettings:
     width: int = 384
     positions: PositionKind = "rope"
     norm: NormKind = "rmsnorm"
+    norm_epsilon: float | None = None
     mlp: MLPKind = "swiglu"
     qk_norm: bool = True
     bias: bool = False
@@ -87,7 +89,7 @@ class GPTSettings:
     def __post_init__(self) -> None:
         check_counts(self, "vocab_size", "context_length", "num_layers", "num_heads", "width", "residual_groups")
         check_counts(self, "kv_heads", "window", may_lack=("kv_heads", "window"))
-        check_positive(self, "rotary_base", "softcap", may_lack=("softcap",))
+        check_positive(self, "rotary_base", "softcap", "norm_epsilon", may_lack=("softcap", "norm_epsilon"))
         check_choices(self, positions=PositionKind, norm=NormKind, mlp=MLPKind, init=InitKind)
         check_choices(self, exclusive_attention=ExclusiveKind, attention_residuals=ResidualKind)
         if self.width % self.num_heads:

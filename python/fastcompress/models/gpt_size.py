@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastcompress.models.attention_residuals import num_sources
 from fastcompress.models.blocks import mlp_hidden
-from fastcompress.models.cross_entropy import piece_of
+from fastcompress.models.cross_entropy import bytes_per_logit, piece_of
 from fastcompress.models.engram import CONVOLUTION_TAPS, table_sizes
 from fastcompress.models.gpt_settings import GPTSettings
 from fastcompress.models.protocol import Kernels, ModelSize
@@ -20,11 +20,13 @@ def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSiz
     return ModelSize(
         parameters=tables + config.num_layers * _block_parameters(config) + _other_parameters(config),
         table_parameters=tables,
+        matrix_parameters=_matrix_parameters(config),
         activations_per_row=config.context_length * (config.num_layers * block + others),
         # Of each block the inputs of attention, MLP and norms; of one, all of it with its gradients.
         recomputed_per_row=config.context_length * (config.num_layers * 6 * config.width + block + block // 2 + others),
         logits_per_row=config.context_length * config.vocab_size,
         logits_at_once=max(kernels.logits_at_once or piece_of(device_type), config.vocab_size),
+        bytes_per_logit=bytes_per_logit(device_type),
     )
 
 
@@ -38,15 +40,31 @@ def _norm_parameters(config: GPTSettings) -> int:
     return {"layernorm": (1 + config.bias) * config.width, "rmsnorm_gain": config.width}.get(config.norm, 0)
 
 
+def _qkv_width(config: GPTSettings) -> int:
+    return config.width + 2 * config.num_kv_heads * (config.width // config.num_heads)
+
+
+def _block_matrices(config: GPTSettings) -> int:
+    """The numbers in the matrices that every block has."""
+    hidden, gates = mlp_hidden(config.mlp, config.width), config.num_heads if config.attention_gate else 0
+    return config.width * (_qkv_width(config) + config.width + _mlp_inputs(config) + hidden + gates)
+
+
+def _memory_matrices(config: GPTSettings) -> int:
+    """The numbers in the matrices of a memory of n-grams; its convolution has two dimensions, too."""
+    return (2 * config.memory_width + CONVOLUTION_TAPS) * config.width
+
+
+def _matrix_parameters(config: GPTSettings) -> int:
+    memories = len(config.engram_layers) * _memory_matrices(config)
+    return config.num_layers * _block_matrices(config) + memories
+
+
 def _block_parameters(config: GPTSettings) -> int:
     """Those that every block has."""
-    width, hidden, expanded = config.width, mlp_hidden(config.mlp, config.width), _mlp_inputs(config)
-    qkv = width + 2 * config.num_kv_heads * (width // config.num_heads)
-    block = width * (qkv + width + expanded + hidden) + 2 * _norm_parameters(config)
+    block = _block_matrices(config) + 2 * _norm_parameters(config)
     if config.bias:
-        block += qkv + width + expanded + width
-    if config.attention_gate:
-        block += width * config.num_heads
+        block += _qkv_width(config) + config.width + _mlp_inputs(config) + config.width
     if config.exclusive_attention == "gated":
         block += config.num_heads
     return block
@@ -71,8 +89,8 @@ def _other_parameters(config: GPTSettings) -> int:
     if config.engram_layers:
         num_tables = len(config.engram_orders) * config.engram_heads
         rows = sum(table_sizes(config.engram_rows, num_tables))
-        memory = rows * (config.memory_width // num_tables) + 2 * config.memory_width * width
-        others += len(config.engram_layers) * (memory + CONVOLUTION_TAPS * width)
+        memory = rows * (config.memory_width // num_tables) + _memory_matrices(config)
+        others += len(config.engram_layers) * memory
     return others
 
 

@@ -27,7 +27,7 @@ _TYPES: dict[Architecture, str] = {"LlamaForCausalLM": "llama", "Qwen3ForCausalL
 _FREE = {
     "kind", "vocab_size", "context_length", "num_layers", "num_heads", "kv_heads", "width", "qk_norm", "bias",
     "tied_head", "dropout", "init", "rotary_base", "window_pattern", "residual_groups", "engram_orders", "engram_heads",
-    "engram_rows", "engram_width",
+    "engram_rows", "engram_width", "norm_epsilon",
 }  # fmt: skip
 _NEEDED = {"positions": ("rope",), "norm": ("rmsnorm", "rmsnorm_gain"), "mlp": ("swiglu",)}
 
@@ -44,6 +44,11 @@ def architecture_of(config: GPTConfig) -> Architecture:
             raise ConfigError(f"{name} is {value!r}, which neither Llama nor Qwen3 has; export a model without it")
     if config.qk_norm and config.bias:
         raise ConfigError("qk_norm and bias are both on, which neither Llama nor Qwen3 has; export a model with one")
+    if config.qk_norm and _epsilon(config) != RMS_EPSILON:
+        raise ConfigError(
+            f"norm_epsilon is {config.norm_epsilon}; it must be {RMS_EPSILON} with qk_norm, since Qwen3 has one "
+            "epsilon for all norms"
+        )
     return "Qwen3ForCausalLM" if config.qk_norm else "LlamaForCausalLM"
 
 
@@ -66,7 +71,7 @@ def to_huggingface(model: GPT) -> tuple[dict[str, Any], dict[str, Tensor]]:
         "head_dim": config.width // config.num_heads,
         "max_position_embeddings": config.context_length,
         "hidden_act": "silu",
-        "rms_norm_eps": RMS_EPSILON,
+        "rms_norm_eps": _epsilon(config),
         "rope_theta": _rotary_base(config),
         "rope_parameters": {"rope_type": "default", "rope_theta": _rotary_base(config)},
         "attention_bias": config.bias,
@@ -157,13 +162,15 @@ def _settings(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[
     bias = fields.get("attention_bias", False)
     needed = {
         "hidden_act": (fields.get("hidden_act", "silu"), "silu"),
-        "rms_norm_eps": (fields.get("rms_norm_eps", 1e-6), RMS_EPSILON),
         "intermediate_size": (fields["intermediate_size"], swiglu_hidden(width)),
         "head_dim": (fields.get("head_dim") or width // num_heads, width // num_heads),
         "rope_type": (rope.get("rope_type", rope.get("type", "default")), "default"),
         "mlp_bias": (fields.get("mlp_bias", False), bias),
         "use_sliding_window": (fields.get("use_sliding_window", False), False),
     }
+    epsilon = fields.get("rms_norm_eps", RMS_EPSILON)
+    if kind == "qwen3":  # here the norms of queries and keys have this one
+        needed["rms_norm_eps"] = (epsilon, RMS_EPSILON)
     for name, (value, wanted) in needed.items():
         if value != wanted:
             raise ConfigError(f"{name} is {value!r}; it must be {wanted!r} to be imported as a GPT")
@@ -177,6 +184,7 @@ def _settings(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[
         "num_layers": fields["num_hidden_layers"],
         "num_heads": num_heads,
         "width": width,
+        "norm_epsilon": None if epsilon == RMS_EPSILON else epsilon,
         "norm": "rmsnorm" if all(map(_is_one, gains)) else "rmsnorm_gain",
         "qk_norm": kind == "qwen3",
         "bias": bias,
@@ -224,6 +232,10 @@ def _is_one(gain: Tensor) -> bool:
 
 def _kv_heads(config: GPTConfig) -> int:
     return getattr(config, "kv_heads", None) or config.num_heads
+
+
+def _epsilon(config: GPTConfig) -> float:
+    return RMS_EPSILON if config.norm_epsilon is None else config.norm_epsilon
 
 
 def _rotary_base(config: GPTConfig) -> float:

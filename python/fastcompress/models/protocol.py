@@ -58,18 +58,22 @@ class ModelSize:
     Attributes:
         parameters: Trained numbers.
         table_parameters: Those that grow with the vocabulary.
+        matrix_parameters: Those in matrices by their role (``roles.py``), of which some optimizers keep less.
         activations_per_row: What the forward pass of a row keeps for the backward pass, without logits.
         recomputed_per_row: The same where the inside of blocks is computed again in the backward pass; None: not known.
         logits_per_row: Numbers predicted for a row.
         logits_at_once: Most logits that exist at a time.
+        bytes_per_logit: Bytes that each of them takes in training, with what is computed from it.
     """
 
     parameters: int
     table_parameters: int = 0
+    matrix_parameters: int = 0
     activations_per_row: int = 0
     recomputed_per_row: int | None = None
     logits_per_row: int = 0
     logits_at_once: int = 1 << 62
+    bytes_per_logit: int = 12
 
 
 class ModelConfig(Protocol):

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fastcompress.errors import ConfigError
+from fastcompress.models.roles import SpelledTable
 
 
 class SpelledBytes(nn.Module):
@@ -33,7 +34,7 @@ class SpelledBytes(nn.Module):
     def __init__(self, vocab_size: int, max_bytes: int, width: int) -> None:
         super().__init__()
         self.max_bytes, self.is_ready = max_bytes, False
-        self.vectors = nn.Embedding(256 * max_bytes + 1, width)  # the last row stands for no byte and is never read
+        self.vectors = SpelledTable(256 * max_bytes + 1, width)  # the last row stands for no byte and is never read
         no_byte = torch.full((vocab_size, max_bytes), 256 * max_bytes)
         self.register_buffer("pieces", no_byte, persistent=False)  # int64[V, L]
 

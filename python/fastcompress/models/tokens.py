@@ -161,8 +161,9 @@ class TokenStepper:
         return pieces
 
     def _new_bytes(self, lane: int) -> bytes:
-        ids = np.asarray(self._sequences[lane][1:], dtype=np.uint32)
-        data = self.codec.decode(ids)  # whole: an id's bytes may depend on earlier ones
+        if getattr(self.codec, "decodes_by_token", False):
+            return self.codec.decode(np.asarray(self._sequences[lane][-1:], dtype=np.uint32))
+        data = self.codec.decode(np.asarray(self._sequences[lane][1:], dtype=np.uint32))
         piece, self._num_known[lane] = data[self._num_known[lane] :], len(data)
         return piece
 

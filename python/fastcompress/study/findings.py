@@ -30,9 +30,27 @@ def names_of(arms: Sequence[Arm]) -> str:
 
 
 def bits(arm: Arm) -> float:
-    """Bits per byte; infinity for a run that diverged, so that it sorts last."""
-    value = finite(arm["evaluation"]["bits_per_byte"])
+    """Bits per byte, the mean over seeds; infinity for a run that diverged, so that it sorts last."""
+    value = finite(arm["seeds"]["mean"] if "seeds" in arm else arm["evaluation"]["bits_per_byte"])
     return math.inf if value is None or value < 0 else value
+
+
+def spread(arm: Arm) -> float | None:
+    """The standard deviation of bits per byte over seeds; None: there is one seed, or some run diverged."""
+    return finite(arm["seeds"]["standard_deviation"]) if "seeds" in arm else None
+
+
+def num_seeds(arm: Arm) -> int:
+    return len(arm["seeds"]["values"]) if "seeds" in arm else 1
+
+
+def _lead_is_chance(best: Arm, second: Arm) -> bool:
+    """Whether the lead is within what seeds do: two standard errors, or ``CHANCE`` where an arm has one seed only."""
+    lead, spreads = bits(second) - bits(best), (spread(best), spread(second))
+    if None in spreads:
+        return 0 < lead < CHANCE * bits(second)
+    variance = sum((value or 0.0) ** 2 / num_seeds(arm) for value, arm in zip(spreads, (best, second), strict=True))
+    return 0 < lead < 2 * math.sqrt(variance)
 
 
 def kind(arm: Arm) -> str:
@@ -91,8 +109,10 @@ def cautions(arms: Sequence[Arm]) -> list[str]:
         found.append(f"The arms spent from {low} to {high} training FLOPs: not like with like.")
     if len({(arm["evaluation"]["num_bytes"], arm["evaluation"]["num_documents"]) for arm in arms}) > 1:
         found.append("The arms did not score the same bytes, so their figures must not be compared.")
-    if len(scored) > 1 and 0 < bits(scored[1]) - bits(scored[0]) < CHANCE * bits(scored[1]):
-        found.append(f"The lead is under {100 * CHANCE:.0f}{NBSP}%: another seed could turn it round.")
+    if len(scored) > 1 and _lead_is_chance(scored[0], scored[1]):
+        measured = spread(scored[0]) is not None and spread(scored[1]) is not None
+        lead = "within two standard errors of the seeds" if measured else f"under {100 * CHANCE:.0f}{NBSP}%"
+        found.append(f"The lead is {lead}: another seed could turn it round.")
     early = [f"{name_of(arm)} at {100 * budget_part(arm):.0f}{NBSP}%" for arm in arms if _is_early(arm)]
     if early:
         found.append(
@@ -167,8 +187,7 @@ def facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
 def limits(study: Mapping[str, Any]) -> str:
     tuning = study.get("tuning", "How they were chosen is not recorded.")
     text = (
-        f"One seed ({study['seed']}): a rerun with another moves every figure. Over five seeds of the quick study an "
-        f"arm's figure moved by {SPREAD}{NBSP}%, so a gap under {100 * CHANCE:.0f}{NBSP}% may be chance. Another "
+        f"{_chance(study)} Another "
         f"processor, or another number of threads, rounds otherwise: that moved a figure by up to 2.7{NBSP}%. "
         "Small models, "
         "one corpus, little compute: which tokenization wins can change with scale. All arms share one set of "
@@ -177,6 +196,21 @@ def limits(study: Mapping[str, Any]) -> str:
     if study["evaluated_split"] == "validation":
         text += " The validation split also chose each arm's best checkpoint, which flatters it a little."
     return text
+
+
+def _chance(study: Mapping[str, Any]) -> str:
+    """Say what the choice of seeds does to the figures."""
+    most = max(map(num_seeds, study.get("arms", [])), default=1)
+    if most > 1:
+        return (
+            f"{most} seeds ({study['seed']} to {study['seed'] + most - 1}): bits per byte are means over them, with "
+            "the standard deviation after ±; curves, samples and all other figures are those of the first seed. Arms "
+            "share texts and settings, and the seeds of their weights and batches."
+        )
+    return (
+        f"One seed ({study['seed']}): a rerun with another moves every figure. Over five seeds of the quick study an "
+        f"arm's figure moved by {SPREAD}{NBSP}%, so a gap under {100 * CHANCE:.0f}{NBSP}% may be chance."
+    )
 
 
 # -- how it was measured -------------------------------------------------------------------------------------

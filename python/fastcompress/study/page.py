@@ -28,6 +28,7 @@ from fastcompress.study.findings import (
     kind,
     lede,
     limits,
+    spread,
     table_protocol,
 )
 from fastcompress.study.wording import (
@@ -160,7 +161,7 @@ def _table(arms: Sequence[Arm], styles: Sequence[int], failures: Sequence[Mappin
     for arm, style in zip(arms, styles, strict=True):
         is_best = bits(arm) == bits(arms[0]) < math.inf
         best_row, badge = (' class="best"', '<span class="badge">best</span>') if is_best else ("", "")
-        value = f"{bits(arm):,.3f}" if bits(arm) < math.inf else "diverged"
+        value = _score(arm)
         cells = "".join(f"<td>{_two_lines(*cell(arm))}</td>" for _, _, cell in _COLUMNS)
         rows.append(
             f'<tr{best_row}><th scope="row">{charts.swatch(style)}{escape(arm["label"])}</th>'
@@ -175,6 +176,14 @@ def _table(arms: Sequence[Arm], styles: Sequence[int], failures: Sequence[Mappin
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
+def _score(arm: Arm) -> str:
+    """Bits per byte, with the standard deviation over seeds if there are several."""
+    if bits(arm) == math.inf:
+        return "diverged"
+    deviation = spread(arm)
+    return f"{bits(arm):,.3f}" + ("" if deviation is None else f"{NBSP}±{NBSP}{deviation:.3f}")
+
+
 def _two_lines(first: str, second: str) -> str:
     return f'{first}<span class="second">{second}</span>' if second else first
 
@@ -183,7 +192,7 @@ def _sample(arm: Arm, style: int) -> str:
     """Show what one model wrote, with its notes. A sample that starts with its prompt shows the prompt once."""
     prompt, evaluation, label = arm["prompt"], arm["evaluation"], escape(arm["label"])
     continuation = arm["sample"].removeprefix(prompt)
-    score = f"{bits(arm):,.3f} bits per byte" if bits(arm) < math.inf else "diverged"
+    score = f"{_score(arm)} bits per byte" if bits(arm) < math.inf else "diverged"
     model = ", ".join(f"{key} {value}" for key, value in sorted(arm["model"].items()))
     notes = [
         *arm["notes"],

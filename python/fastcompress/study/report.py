@@ -68,6 +68,10 @@ _ARM = {
     "finished?": _TEXT,
     "wall_seconds?": _NUMBER,
 }
+_SEEDS = {
+    "values": [{"seed": _COUNT, "bits_per_byte": _NUMBER}],
+    **_all(_NUMBER, "mean", "standard_deviation"),
+}
 SCHEMA: dict[str, Any] = {
     **_all(_TEXT, "name", "created", "package_version", "command", "evaluated_split"),
     "seed": _COUNT,
@@ -76,7 +80,7 @@ SCHEMA: dict[str, Any] = {
     "budget": {"training_flops": _NUMBER},
     "tuning?": _TEXT,
     "wall_seconds": _NUMBER,
-    "arms": [_ARM],
+    "arms": [{**_ARM, "seeds?": _SEEDS}],  # an arm that was made under several seeds has them
     "failures?": [_all(_TEXT, "name", "label", "error")],
 }
 

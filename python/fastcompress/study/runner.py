@@ -8,10 +8,12 @@ Output folder:
     arms/<arm>/tokens/              its shards
     arms/<arm>/run/                 its training run: `fastcompress generate` reads it as it is, `fastcompress eval` too
                                     if it is told the text (``--corpus``), which a study does not write there
+    arms/<arm>/seed-<n>/            the same three for every seed after the first
 
 A cell that fails is a row of the report that says why, and is made when the study is run again. A study that was
 stopped goes on where it was when run again with the same settings: finished arms are taken from their result.json, an
-unfinished one resumes from its last checkpoint. Run again when complete, it writes the same report.
+unfinished one resumes from its last checkpoint. Run again when complete, it writes the same report. Run again with more
+seeds, it makes those that are missing.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from typing import Any
 from fastcompress import __version__
 from fastcompress._locks import locked
 from fastcompress.data.corpora import Corpus, load_corpus
-from fastcompress.study.arms import Study, find_study
+from fastcompress.errors import ConfigError
+from fastcompress.study.arms import Arm, Study, find_study
 from fastcompress.study.cells import Cell, Entry, make_cell, must_stop_study
 from fastcompress.study.folder import claim, make_folder, study_settings
 from fastcompress.study.report import FORMAT, VERSION, write_report
+from fastcompress.study.seeds import over_seeds
 from fastcompress.training.device import choose_device
 
 
@@ -35,6 +39,7 @@ def run_study(
     output: Path,
     *,
     seed: int = 0,
+    seeds: int = 1,
     device: str = "auto",
     progress: bool = True,
     isolate: bool = True,
@@ -45,18 +50,22 @@ def run_study(
         name: One of ``arms.STUDIES``, or a study of your own.
         output: The study's folder; made if it is missing.
         seed: Seed for weights, batches, dropout and samples.
+        seeds: How many seeds to make every arm under, from ``seed`` on. From two on, the report has the mean and the
+            standard deviation of each arm's bits per byte.
         device: As in ``MachineConfig``.
         progress: Print a line for each stage and show progress bars.
         isolate: Make each cell in a process of its own; a script that runs a study then needs the usual
             ``if __name__ == "__main__":``.
 
     Raises:
-        ConfigError: There is no study of that name.
+        ConfigError: There is no study of that name, or ``seeds`` is below 1.
         OutputError: ``output`` cannot be written, holds another study or arms made otherwise, or another process
             writes to it.
         FormatError: A file in ``output`` is damaged.
         Others: What the first cell failed with, if all of them failed.
     """
+    if seeds < 1:
+        raise ConfigError(f"seeds is {seeds}; it must be at least 1")
     study = find_study(name) if isinstance(name, str) else name
     corpus = load_corpus(study.corpus)
     directory = Path(output)
@@ -66,23 +75,47 @@ def run_study(
         claim(directory, settings)
         splits = ", ".join(f"{split} {corpus.num_bytes(split):,} bytes" for split in ("train", study.evaluated_split))
         _say(f"{study.name}: {corpus.name} ({splits}), {study.training_flops:.2g} training FLOPs an arm", progress)
-        entries, errors = [], {}
-        for number, arm in enumerate(study.arms, start=1):
-            _say(f"[{number}/{len(study.arms)}] {arm.label}", progress)
-            folder = directory / "arms" / arm.name
-            cell = Cell(study, arm, seed, study.training_flops, device, folder, settings)
-            try:
-                entries.append(make_cell(cell, progress=progress, isolate=isolate))
-            except BaseException as error:
-                if must_stop_study(error):
-                    raise
-                errors[arm.name] = error
-                _say(f"    failed: {error}", True)
-            else:
-                _say(f"    {_outcome(entries[-1])}", progress)
-        if not entries:
-            raise next(iter(errors.values()))
-        return write_report(_report(study, corpus, entries, errors, seed), directory)
+        cells = [
+            Cell(study, arm, one, study.training_flops, device, _folder(directory, arm, seed, one),
+                 {**settings, "seed": one})
+            for one in range(seed, seed + seeds)
+            for arm in study.arms
+        ]  # fmt: skip
+        entries, failures = _make_all(cells, seeds > 1, progress=progress, isolate=isolate)
+        return write_report(_report(study, corpus, entries, failures, seed, seeds), directory)
+
+
+def _folder(directory: Path, arm: Arm, first_seed: int, seed: int) -> Path:
+    folder = directory / "arms" / arm.name
+    return folder if seed == first_seed else folder / f"seed-{seed}"
+
+
+def _make_all(
+    cells: list[Cell], say_seeds: bool, *, progress: bool, isolate: bool
+) -> tuple[dict[str, dict[int, Entry]], list[dict[str, str]]]:
+    """Make cells one after the other; return the entries of each arm by seed, and the rows of what failed.
+
+    Raises what the first one failed with, if all of them failed.
+    """
+    entries: dict[str, dict[int, Entry]] = {}
+    failures, errors = [], []
+    for number, cell in enumerate(cells, start=1):
+        label = cell.arm.label + (f", seed {cell.seed}" if say_seeds else "")
+        _say(f"[{number}/{len(cells)}] {label}", progress)
+        try:
+            entry = make_cell(cell, progress=progress, isolate=isolate)
+        except BaseException as error:
+            if must_stop_study(error):
+                raise
+            errors.append(error)
+            failures.append({"name": cell.arm.name, "label": label, "error": f"{type(error).__name__}: {error}"})
+            _say(f"    failed: {error}", True)
+        else:
+            entries.setdefault(cell.arm.name, {})[cell.seed] = entry
+            _say(f"    {_outcome(entry)}", progress)
+    if not entries:
+        raise errors[0]
+    return entries, failures
 
 
 def _outcome(entry: Entry) -> str:
@@ -90,17 +123,24 @@ def _outcome(entry: Entry) -> str:
 
 
 def _report(
-    study: Study, corpus: Corpus, arms: list[Entry], errors: dict[str, BaseException], seed: int
+    study: Study,
+    corpus: Corpus,
+    entries: dict[str, dict[int, Entry]],
+    failures: list[dict[str, str]],
+    seed: int,
+    seeds: int,
 ) -> dict[str, Any]:
     """A function of the cells alone: the date is the last finished one's, the time is the sum of theirs."""
-    newest = max(arms, key=lambda arm: str(arm["finished"]))
+    arms = [over_seeds(entries[arm.name]) for arm in study.arms if arm.name in entries]
+    newest = max((one for by_seed in entries.values() for one in by_seed.values()), key=lambda one: one["finished"])
+    options = (f" --seed {seed}" if seed else "") + (f" --seeds {seeds}" if seeds > 1 else "")
     return {
         "format": FORMAT,
         "version": VERSION,
         "name": study.name,
         "created": newest["finished"],
         "package_version": __version__,
-        "command": f"fastcompress study {study.name}" + (f" --seed {seed}" if seed else ""),
+        "command": f"fastcompress study {study.name}{options}",
         "seed": seed,
         "machine": newest["machine"],
         "corpus": _describe_corpus(corpus),
@@ -109,11 +149,7 @@ def _report(
         "evaluated_split": study.evaluated_split,
         "wall_seconds": sum(arm["wall_seconds"] for arm in arms),
         "arms": arms,
-        "failures": [
-            {"name": arm.name, "label": arm.label, "error": f"{type(errors[arm.name]).__name__}: {errors[arm.name]}"}
-            for arm in study.arms
-            if arm.name in errors
-        ],
+        "failures": failures,
     }
 
 

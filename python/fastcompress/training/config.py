@@ -62,6 +62,8 @@ class MachineConfig:
         precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
             on older ones, float32 elsewhere.
         compile: ``"auto"``: ``torch.compile`` on CUDA, with a warning and eager execution where that fails.
+        cuda_graph: ``"auto"``: record a compiled step as a CUDA graph (``training/graph.py``) on one card, without loss
+            scaling and without ``checkpoint_activations``; ``"off"``: never.
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out).
         logits_at_once: Most logits that exist at a time. Default: what suits the device.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
@@ -81,6 +83,7 @@ class MachineConfig:
     device: str = "auto"
     precision: PrecisionChoice = "auto"
     compile: CompileChoice = "auto"
+    cuda_graph: Literal["auto", "off"] = "auto"
     attention: Literal["sdpa", "plain"] = "sdpa"
     logits_at_once: int | None = None
     micro_batch_size: int | None = None
@@ -92,7 +95,7 @@ class MachineConfig:
 
     def __post_init__(self) -> None:
         check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
-        check_choices(self, parallel=ParallelKind)
+        check_choices(self, parallel=ParallelKind, cuda_graph=Literal["auto", "off"])
         optional = ("micro_batch_size", "num_threads", "logits_at_once")
         check_counts(self, *optional, may_lack=optional)
         check_positive(self, "peak_flops", may_lack=("peak_flops",))

@@ -67,14 +67,17 @@ class Ranks:
         return total / self.size
 
     def on_first(self, function: Callable[[], Result]) -> Result:
-        """Call a function on the first rank; its result is returned, or its error raised, on every rank."""
+        """Call a function on the first rank; its result is returned, or its error raised, on every rank.
+
+        Ctrl-C and SystemExit are errors, too: otherwise the other ranks would wait for one that has left.
+        """
         if self.size == 1:
             return function()
         outcome: list[Any] = [None, None]
         if self.is_first:
             try:
                 outcome[0] = function()
-            except Exception as error:
+            except BaseException as error:
                 outcome[1] = error if can_be_sent(error) else RuntimeError(str(error))
         own_error = outcome[1]
         dist.broadcast_object_list(outcome, src=0, group=self._control)

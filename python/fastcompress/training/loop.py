@@ -21,6 +21,7 @@ from fastcompress.training.device import (
     scaler_for,
 )
 from fastcompress.training.finite import FiniteGuard, stop_diverged
+from fastcompress.training.graph import GraphedStep, can_record
 from fastcompress.training.interrupt import InterruptGuard
 from fastcompress.training.loss import LossFunction, LossModule
 from fastcompress.training.metrics import MetricsLog, ProgressBar
@@ -83,8 +84,11 @@ class TrainingRun:
         self.finite = FiniteGuard(self.device, self.ranks, only_losses=self.scaler.is_enabled())
         self.identity: dict[str, str] = {}  # what RunDirectory.prepare returned
 
-    def make_step(self, loss: LossFunction) -> None:
-        self.step = OptimizerStep(
+    def make_step(self, loss: LossFunction, *, may_record: bool = False) -> None:
+        """Make the step from a loss; one that is compiled may be recorded as a CUDA graph."""
+        scales = self.scaler.is_enabled()
+        is_recorded = may_record and can_record(self.config.machine, self.device, self.ranks.size, scales_losses=scales)
+        self.step = (GraphedStep if is_recorded else OptimizerStep)(
             loss,
             self.optimizer,
             micro_batch_size=self.config.micro_batch,
@@ -112,8 +116,7 @@ class TrainingRun:
     def run(self, *, show_progress: bool) -> None:
         """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
         self.model.train()
-        if self.ranks.is_first:
-            self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
+        self.ranks.on_first(self._open_metrics)
         forget_peak_memory(self.device)
         self.bar = ProgressBar(self.horizon, visible=show_progress and self.ranks.is_first)
         try:
@@ -131,6 +134,9 @@ class TrainingRun:
             self.watch.stop()
             self.wall.stop()
             self.bar.close()
+
+    def _open_metrics(self) -> None:
+        self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
 
     def advance(self) -> bool:
         """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
@@ -243,12 +249,17 @@ class TrainingRun:
         )
 
     def report(self, event: str, **figures: Any) -> None:
-        """Tell what happened: to the log, the progress bar and the caller. The first rank alone does."""
-        if not self.ranks.is_first:
-            return
+        """Tell what happened: to the log, the progress bar and the caller. The first rank alone does.
+
+        All stop with the error if it cannot, for want of space, say, or as the caller raises one.
+        """
         at = self.at
         place = {"step": at.step, "tokens": at.tokens, "flops": at.flops, "seconds": self.watch.read()}
         record = {"event": event, **place, **figures}
+        self.ranks.on_first(lambda: self._tell(record))
+
+    def _tell(self, record: dict[str, Any]) -> None:
+        at, figures = self.at, record
         self.metrics.append(record)
         self.bar.show(
             at.step,

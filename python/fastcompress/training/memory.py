@@ -2,9 +2,9 @@
 
 The estimate adds what is there at the peak of a run, in float32:
 
-- weights, their gradients and AdamW's two moments: 4 numbers per parameter;
+- weights, their gradients and AdamW's two moments: 4 numbers per parameter; Muon keeps one moment of a matrix;
 - copies of them: the self-check has a model and an optimizer of its own, and a checkpoint is written from copies, at
-  about 4 numbers per parameter more;
+  about as many numbers more;
 - what the forward pass of one micro-batch keeps for the backward pass, layer by layer;
 - logits: they, their log-softmax and their gradient are there together, for a micro-batch or an evaluation's batch, or
   for a piece of it where the model cuts them.
@@ -26,13 +26,12 @@ import torch
 
 from fastcompress.errors import ConfigError
 from fastcompress.models.protocol import ModelConfig
-from fastcompress.training.config import TrainConfig
+from fastcompress.training.config import MuonConfig, TrainConfig
 from fastcompress.training.device import kernels_of
 from fastcompress.training.distributed import ALONE, Ranks
 
 _FLOAT_BYTES = 4
-_TRAINING_LOGITS = 3  # logits, log-softmax, gradient
-_SCORING_LOGITS = 2  # logits, log-softmax
+_BYTES_PER_SCORED_LOGIT = 8  # at most: logits and log-softmax
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,15 @@ def estimate_memory(
     if config.machine.checkpoint_activations and size.recomputed_per_row is not None:
         kept = min(kept, size.recomputed_per_row)
     parts = ranks.size if config.machine.parallel == "fsdp" else 1
+    moments = 2 * size.parameters
+    if isinstance(config.optimizer, MuonConfig):
+        moments -= size.matrix_parameters
     return MemoryEstimate(
         weights=_FLOAT_BYTES * size.parameters // parts,
-        optimizer=_FLOAT_BYTES * 3 * size.parameters // parts,  # with the gradients
-        copies=_FLOAT_BYTES * 4 * size.parameters,  # the self-check and the first rank's checkpoints are whole
+        optimizer=_FLOAT_BYTES * (size.parameters + moments) // parts,  # with the gradients
+        copies=_FLOAT_BYTES * (2 * size.parameters + moments),  # those of the self-check and the first rank are whole
         activations=_FLOAT_BYTES * rows * kept,
-        logits=_FLOAT_BYTES * max(_TRAINING_LOGITS * trained, _SCORING_LOGITS * scored),
+        logits=max(size.bytes_per_logit * trained, min(size.bytes_per_logit, _BYTES_PER_SCORED_LOGIT) * scored),
     )
 
 

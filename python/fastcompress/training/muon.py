@@ -7,7 +7,8 @@ Muon (Jordan, kellerjordan.github.io/posts/muon; Liu et al., arXiv 2502.16982) u
     W <- W - rate * weight_decay * W - rate * sqrt(max(1, r / c)) * U
 
 Orthogonalizing takes five Newton-Schulz iterations in bfloat16. torch has this optimizer from 2.9 on; ours computes the
-same, serves older releases and cautious weight decay, and iterates on all matrices of a shape at once.
+same, serves older releases and cautious weight decay, and iterates on all matrices of a shape at once. Where ranks hold
+parts of a matrix (FSDP2), each of them gathers it, orthogonalizes it and keeps its own part of the update.
 """
 
 from __future__ import annotations
@@ -81,12 +82,42 @@ class Muon(torch.optim.Optimizer):
             directions.append(gradient.lerp(mean, momentum).bfloat16())
         num_rows, num_columns = parameters[0].shape
         scale = max(1.0, num_rows / num_columns) ** 0.5
-        for parameter, update in zip(parameters, orthogonalize(torch.stack(directions)), strict=True):
+        updates = orthogonalize(torch.stack([_whole(direction) for direction in directions]))  # [n, r, c]
+        for parameter, whole_update in zip(parameters, updates, strict=True):
+            update = _part_like(parameter, whole_update)
             if group["cautious"]:
                 parameter.mul_(1 - decay * (update * parameter >= 0))
             else:
                 parameter.mul_(1 - decay)
-            parameter.add_(update, alpha=-rate * scale)
+            if isinstance(rate, Tensor):  # on the card
+                parameter.addcmul_(update.to(parameter.dtype), rate, value=-scale)
+            else:
+                parameter.add_(update, alpha=-rate * scale)
+
+
+def _is_spread(tensor: Tensor) -> bool:
+    """Return whether each rank holds a part of a tensor."""
+    return hasattr(tensor, "full_tensor")
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """Return a tensor with the parts of all ranks."""
+    whole: Tensor = tensor.full_tensor() if _is_spread(tensor) else tensor  # type: ignore[attr-defined]
+    return whole
+
+
+def _part_like(parameter: Tensor, whole: Tensor) -> Tensor:
+    """Spread a tensor, which every rank has whole, as a parameter is spread. Nothing is sent."""
+    if not _is_spread(parameter):
+        return whole
+    from torch.distributed.tensor import DTensor, Replicate
+
+    own: Any = parameter
+    everywhere = [Replicate()] * own.device_mesh.ndim
+    spread: Tensor = DTensor.from_local(whole, own.device_mesh, everywhere, run_check=False).redistribute(
+        placements=own.placements
+    )
+    return spread
 
 
 def _by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
@@ -96,13 +127,6 @@ def _by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
         if parameter.grad is not None:
             found.setdefault((parameter.shape, parameter.device), []).append(parameter)
     return list(found.values())
-
-
-def make_muon(groups: Groups, *, momentum: float, cautious: bool) -> torch.optim.Optimizer:
-    """Make torch's Muon where it exists and can do what is asked for, else ours."""
-    if hasattr(torch.optim, "Muon") and not cautious:
-        return torch.optim.Muon(groups, momentum=momentum)
-    return Muon(groups, momentum=momentum, cautious=cautious)
 
 
 class CautiousAdamW(torch.optim.AdamW):
@@ -120,7 +144,7 @@ class CautiousAdamW(torch.optim.AdamW):
         """Decay, then update."""
         for group in self.param_groups:
             beta1, decay = group["betas"][0], group["lr"] * group["cautious_decay"]
-            for parameter in group["params"] if decay else ():
+            for parameter in group["params"] if group["cautious_decay"] else ():
                 if parameter.grad is None:
                     continue
                 mean = self.state.get(parameter, {}).get("exp_avg")

@@ -19,7 +19,7 @@ from fastcompress.models.protocol import Batch, LanguageModel
 from fastcompress.models.roles import Role, default_roles
 from fastcompress.training.config import AdamWConfig, MuonConfig, OptimizerConfig, TrainConfig
 from fastcompress.training.loss import LossFunction as LossFunction
-from fastcompress.training.muon import CautiousAdamW, JoinedOptimizer, make_muon
+from fastcompress.training.muon import CautiousAdamW, JoinedOptimizer, Muon
 from fastcompress.training.spread import Spread
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -35,7 +35,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
     others = [group for group in groups if group["role"] != "matrix"]
     parts: list[torch.optim.Optimizer] = []
     if matrices:
-        parts.append(make_muon(matrices, momentum=settings.momentum, cautious=settings.cautious_decay))
+        parts.append(Muon(matrices, momentum=settings.momentum, cautious=settings.cautious_decay))
     if others:
         parts.append(_make_adamw(others, settings))
     return JoinedOptimizer(parts)
@@ -83,16 +83,26 @@ def parameter_groups(model: nn.Module, settings: OptimizerConfig) -> list[dict[s
     for role, parameters in members.items():
         rate = peak_rate(settings, role)
         scale = rate / settings.learning_rate
-        decays = role == "matrix" if is_muon else role != "vector"
-        decay = settings.weight_decay / scale if decays else 0.0
+        decay = peak_decay(settings, role) / scale
         groups.append({"role": role, "params": parameters, "lr": rate, "rate_scale": scale, "weight_decay": decay})
     return [group for group in groups if group["params"]]
 
 
 def peak_rate(settings: OptimizerConfig, role: Role) -> float:
-    """Return the peak learning rate of a role's group."""
+    """Return the peak learning rate of a role's group; memories and spelled bytes follow the other tables."""
     own: float | None = getattr(settings, f"{role}_rate", None)
-    return settings.learning_rate if own is None else own
+    if own is not None:
+        return own
+    return peak_rate(settings, "embedding") if role in ("memory", "spelled") else settings.learning_rate
+
+
+def peak_decay(settings: OptimizerConfig, role: Role) -> float:
+    """Return what a step at the peak takes of a weight of a role's group, divided by ``learning_rate``."""
+    if isinstance(settings, MuonConfig):
+        return settings.weight_decay if role == "matrix" else 0.0
+    if role == "memory" and settings.memory_decay is not None:
+        return settings.memory_decay
+    return 0.0 if role == "vector" else settings.weight_decay
 
 
 class OptimizerStep:
@@ -125,11 +135,8 @@ class OptimizerStep:
         self.autocast = autocast or contextlib.nullcontext()
         self.scaler = scaler or torch.amp.GradScaler("cpu", enabled=False)
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
-
-    @property
-    def learning_rates(self) -> dict[str, float]:
-        """The learning rate of each group in the last step, by its role."""
-        return {group["role"]: group["lr"] for group in self.optimizer.param_groups}
+        # Of each group in the last step, by its role.
+        self.learning_rates: dict[str, float] = {group["role"]: group["lr"] for group in optimizer.param_groups}
 
     def __call__(self, batch: Batch, learning_rate: float) -> tuple[Tensor, Tensor]:
         """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[] each.
@@ -137,12 +144,24 @@ class OptimizerStep:
         ``learning_rate`` is that of matrices; the rates of other groups keep their ratio to it. Nothing here waits for
         the device. With loss scaling, a step whose gradients overflow changes no weight.
         """
+        self.set_rates(learning_rate)
+        return self.update(batch)
+
+    def set_rates(self, learning_rate: float) -> None:
+        """Set the learning rate of each group."""
+        for group in self.optimizer.param_groups:
+            rate = self.learning_rates[group["role"]] = learning_rate * group["rate_scale"]
+            if isinstance(group["lr"], Tensor):  # where a recorded step reads it
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def update(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Update the weights once, at the rates that are set; see ``__call__``."""
         loss = self.gradients(batch)  # []
         self.scaler.unscale_(self.optimizer)
         limit = float("inf") if self.clip_norm is None else self.clip_norm
         norm = self.spread.whole(nn.utils.clip_grad_norm_(self.parameters, limit))  # []
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate * group["rate_scale"]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss, norm

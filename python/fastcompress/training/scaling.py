@@ -16,13 +16,19 @@ import math
 
 from fastcompress.training.config import OptimizerConfig, TrainConfig
 
-_RATES = ("learning_rate", "embedding_rate", "head_rate", "vector_rate")
+_RATES = ("learning_rate", "embedding_rate", "memory_rate", "spelled_rate", "head_rate", "vector_rate")
+_DECAYS = ("weight_decay", "memory_decay")  # AdamW has both
 
 
 def scale_rates(optimizer: OptimizerConfig, factor: float) -> OptimizerConfig:
     """Multiply the learning rate of every group; a group without a rate of its own follows that of matrices."""
-    rates = {name: getattr(optimizer, name) for name in _RATES}
-    return dataclasses.replace(optimizer, **{name: rate * factor for name, rate in rates.items() if rate is not None})
+    return _scaled(optimizer, _RATES, factor)
+
+
+def _scaled(optimizer: OptimizerConfig, names: tuple[str, ...], factor: float) -> OptimizerConfig:
+    values = {name: getattr(optimizer, name, None) for name in names}
+    given = {name: value * factor for name, value in values.items() if value is not None}
+    return dataclasses.replace(optimizer, **given)
 
 
 def scale_to_batch(config: TrainConfig, batch_size: int) -> TrainConfig:
@@ -33,8 +39,7 @@ def scale_to_batch(config: TrainConfig, batch_size: int) -> TrainConfig:
         batch_size: Rows per step.
     """
     factor = math.sqrt(batch_size / config.batch_size)
-    optimizer = scale_rates(config.optimizer, factor)
-    optimizer = dataclasses.replace(optimizer, weight_decay=config.optimizer.weight_decay * factor)
+    optimizer = _scaled(scale_rates(config.optimizer, factor), _DECAYS, factor)
     machine, micro_batch = config.machine, config.machine.micro_batch_size
     if micro_batch is not None and batch_size % micro_batch:
         machine = dataclasses.replace(machine, micro_batch_size=None)

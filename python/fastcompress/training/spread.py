@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -107,7 +108,7 @@ class Sharded(Spread):
         def outer(batch: Batch) -> Tensor:
             if torch.is_grad_enabled():
                 return nats(batch)
-            with torch.inference_mode(False), torch.no_grad():
+            with torch.inference_mode(False), torch.no_grad(), _views_returned():
                 found = nats(batch)  # [B, S]
                 self._model.reshard()
             return found
@@ -128,6 +129,15 @@ class Sharded(Spread):
         """Keep gradients to this rank but for the last micro-batch."""
         self._model.set_requires_gradient_sync(is_last)
         self._model.set_is_last_backward(is_last)
+        with _views_returned():
+            yield
+
+
+@contextlib.contextmanager
+def _views_returned() -> Iterator[None]:
+    """Let modules return views without FSDP's warning: it hooks them, and no block changes a branch in place."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         yield
 
 

@@ -115,7 +115,7 @@ def train(
         initial: Weights that a new run begins with, as ``state_dict`` returns them; default: drawn from the seed.
 
     Under torchrun, every process makes the same call and returns the same result (``training/distributed.py``); the
-    callbacks are those of the first one.
+    callbacks are those of the first one, and an error that one of them raises stops all processes.
 
     torch's global CPU and CUDA generators are left as found. Raises ConfigError, MismatchError: settings, codec,
     data, model and the run to resume do not fit each other. DataError: too little text, or nothing to resume from.
@@ -154,13 +154,22 @@ def train(
                 ranks.on_first(lambda: _lock(stack, directory, create=True))
             run.identity = ranks.on_first(lambda: directory.prepare(model_config, rows, config, data, resume=resume))
             if on_ready is not None:
-                ranks.on_first(on_ready)
+                _call_on_first(ranks, on_ready)
             compile_if_wanted(run)
             forecast = make_forecast(run) if on_forecast is not None else None
-            if forecast is not None and on_forecast is not None and ranks.is_first:
-                on_forecast(forecast)
+            if forecast is not None and on_forecast is not None:
+                _call_on_first(ranks, on_forecast, forecast)
             run.run(show_progress=progress)
         return _result(run)
+
+
+def _call_on_first(ranks: Ranks, callback: Callable[..., object], *arguments: Any) -> None:
+    """Call back on the first rank; what the callback returns is not sent to the others, its error is."""
+
+    def call() -> None:
+        callback(*arguments)
+
+    ranks.on_first(call)
 
 
 def _lock(stack: contextlib.ExitStack, directory: RunDirectory, *, create: bool) -> None:

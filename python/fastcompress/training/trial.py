@@ -21,7 +21,7 @@ def compile_if_wanted(run: TrainingRun) -> None:
     eager = run.step.loss
     loss = compiled_or_eager(eager, lambda loss: _try_out(run, loss))
     has_failed = run.ranks.maximum(float(loss is eager)) > 0
-    run.make_step(eager if has_failed else loss)
+    run.make_step(eager if has_failed else loss, may_record=not has_failed)
 
 
 def seconds_per_step(run: TrainingRun) -> float:

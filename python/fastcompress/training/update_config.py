@@ -21,6 +21,9 @@ class AdamWConfig:
         kind: ``"adamw"``.
         learning_rate: Peak learning rate of matrices.
         embedding_rate: Peak learning rate of embeddings. Default: that of matrices.
+        memory_rate: Peak learning rate of tables of n-grams (Engram), for which its paper has five times that of
+            matrices. Default: that of embeddings.
+        spelled_rate: Peak learning rate of the vectors of spelled bytes. Default: that of embeddings.
         head_rate: Peak learning rate of heads. Default: that of matrices.
         vector_rate: Peak learning rate of vectors and scalars. Default: that of matrices.
         beta1: Decay of the running mean of gradients.
@@ -28,6 +31,7 @@ class AdamWConfig:
         epsilon: Added to the root of the mean square.
         weight_decay: Decoupled weight decay, of all but vectors. A step takes ``learning_rate * weight_decay`` of a
             weight, whatever the rate of its group.
+        memory_decay: Weight decay of tables of n-grams, for which Engram's paper has 0. Default: ``weight_decay``.
         cautious_decay: Decay a weight only where the update moves it towards zero, too.
         clip_norm: Gradients with a larger norm are scaled down to it; None: never.
     """
@@ -35,20 +39,24 @@ class AdamWConfig:
     kind: Literal["adamw"] = "adamw"
     learning_rate: float = 1e-3
     embedding_rate: float | None = None
+    memory_rate: float | None = None
+    spelled_rate: float | None = None
     head_rate: float | None = None
     vector_rate: float | None = None
     beta1: float = 0.9
     beta2: float = 0.95
     epsilon: float = 1e-8
     weight_decay: float = 0.1
+    memory_decay: float | None = None
     cautious_decay: bool = False
     clip_norm: float | None = 1.0
 
     def __post_init__(self) -> None:
-        check_positive(
-            self, "embedding_rate", "head_rate", "vector_rate", may_lack=("embedding_rate", "head_rate", "vector_rate")
-        )
+        rates = ("embedding_rate", "memory_rate", "spelled_rate", "head_rate", "vector_rate")
+        check_positive(self, *rates, may_lack=rates)
         _check_optimizer(self, "beta1", "beta2")
+        if self.memory_decay is not None:
+            _check_decay(self, "memory_decay")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +71,8 @@ class MuonConfig:
         kind: ``"muon"``.
         learning_rate: Peak learning rate of matrices.
         embedding_rate: Peak learning rate of embeddings, which AdamW updates, as it does the groups below.
+        memory_rate: Peak learning rate of tables of n-grams (Engram). Default: that of embeddings.
+        spelled_rate: Peak learning rate of the vectors of spelled bytes. Default: that of embeddings.
         head_rate: Peak learning rate of heads.
         vector_rate: Peak learning rate of vectors, scalars and weights of more than two dimensions.
         momentum: Decay of Muon's running mean of gradients.
@@ -76,6 +86,8 @@ class MuonConfig:
     kind: Literal["muon"] = "muon"
     learning_rate: float = 0.02
     embedding_rate: float = 0.03
+    memory_rate: float | None = None
+    spelled_rate: float | None = None
     head_rate: float = 4e-3
     vector_rate: float = 4e-3
     momentum: float = 0.95
@@ -87,7 +99,8 @@ class MuonConfig:
     clip_norm: float | None = None
 
     def __post_init__(self) -> None:
-        check_positive(self, "embedding_rate", "head_rate", "vector_rate")
+        optional = ("memory_rate", "spelled_rate")
+        check_positive(self, "embedding_rate", "head_rate", "vector_rate", *optional, may_lack=optional)
         _check_optimizer(self, "momentum", "beta1", "beta2")
 
 
@@ -101,10 +114,16 @@ def _check_optimizer(settings: OptimizerConfig, *decays: str) -> None:
         value = getattr(settings, name)
         if not (is_number(value) and 0.0 <= value < 1.0):
             raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
-    if not (is_number(settings.weight_decay) and 0.0 <= settings.weight_decay < math.inf):
-        raise ConfigError(f"weight_decay must be at least 0 and finite, not {settings.weight_decay!r}")
+    _check_decay(settings, "weight_decay")
     if not isinstance(settings.cautious_decay, bool):
         raise ConfigError(f"cautious_decay must be true or false, not {settings.cautious_decay!r}")
+
+
+def _check_decay(settings: OptimizerConfig, name: str) -> None:
+    """Raise ConfigError if a weight decay is negative or infinite."""
+    value = getattr(settings, name)
+    if not (is_number(value) and 0.0 <= value < math.inf):
+        raise ConfigError(f"{name} must be at least 0 and finite, not {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ from torch import Tensor
 from fastcompress.cli import main
 from fastcompress.codec import ByteCodec, ChatCodec
 from fastcompress.data import TokenDataset
-from fastcompress.data.chat import Chat, ChatRows, Message, PackedChats, chat_to_json
+from fastcompress.data.chat import Chat, Message, chat_to_json
+from fastcompress.data.chat_rows import ChatRows, PackedChats
 from fastcompress.errors import ConfigError, DataError, MismatchError, OutputError
 from fastcompress.evaluation import Conversation, Sampler, evaluate
 from fastcompress.models import GPT, GPTConfig, NextTokenModel
@@ -282,7 +283,7 @@ def test_sft_and_chat_from_the_command_line(pretrained: Path, tmp_path: Path) ->
         "cpu",
     ]
     refused = command(*asked, code=1)
-    assert "1 of 5 lines are no chats to learn from: line 5 is not JSON (perhaps cut off)" in refused.stderr
+    assert "1 of 5 lines are not chats to train on: line 5 is not JSON (perhaps cut off)" in refused.stderr
     assert "--skip-malformed" in refused.stderr
     assert not directory.exists()
     settings = ["--steps", 120, "--learning-rate", 0.02, "--set", "evaluation.eval_every=60"]

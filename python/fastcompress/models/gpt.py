@@ -53,12 +53,12 @@ class GPTConfig(GPTSettings):
 
     @classmethod
     def workshop(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """GPT-2 at workshop size: 6 layers x 384, context 256, dropout 0.2."""
+        """Make a small GPT-2: 6 layers x 384, context 256, dropout 0.2, no biases."""
         return cls.from_preset("workshop", vocab_size=vocab_size, **overrides)
 
     @classmethod
     def modern(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """RoPE, gainless RMSNorm, SwiGLU, QK norm, untied head, zero-initialised output projections."""
+        """Make a GPT with RoPE, RMSNorm without gain, SwiGLU, QK norm, untied head and zero output projections."""
         return cls.from_preset("modern", vocab_size=vocab_size, **overrides)
 
     @classmethod

@@ -1,4 +1,6 @@
-"""GPTs as models of Hugging Face's `transformers`, with equal logits, and back. `transformers` itself is not needed.
+"""Conversion of GPTs to and from models of Hugging Face's `transformers`, with equal logits.
+
+`transformers` itself is not needed.
 
 A GPT with RoPE, RMSNorm and SwiGLU is a `LlamaForCausalLM`. With QK norm it is a `Qwen3ForCausalLM`: that one
 normalizes before it rotates, but a rotation changes no length, so without a gain both orders are the same. What fits

@@ -18,7 +18,7 @@ PROBE_BYTES = 1024  # the smallest sample, by which the time is measured
 
 
 def agreed(run: TrainingRun, value: float) -> float:
-    """Return one value for all ranks, of which each has computed one by its own clock."""
+    """Return the maximum over ranks if the horizon is in seconds, since each rank has a clock of its own."""
     return value if run.horizon.seconds is None else run.ranks.maximum(value)
 
 

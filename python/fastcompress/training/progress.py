@@ -1,4 +1,4 @@
-"""Where a run stands."""
+"""The progress of a run."""
 
 from __future__ import annotations
 

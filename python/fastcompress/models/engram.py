@@ -88,7 +88,7 @@ class NGramHash(nn.Module):
         self.register_buffer("canonical", torch.arange(vocab_size), persistent=False)  # int64[V]
 
     def read_tokens(self, tokens: Sequence[bytes]) -> None:
-        """Take the bytes of every token, by id."""
+        """Set the bytes of every token, by id."""
         self.canonical.copy_(torch.tensor(canonical_ids(tokens)))
 
     def forward(self, context: Context) -> Tensor:

@@ -1,9 +1,9 @@
-"""The roles of a model's parameters, by which optimizers treat them: embedding, matrix, head or vector.
+"""The roles of parameters, by which optimizers group them: embedding, matrix, head or vector.
 
-A model says them (``LanguageModel.parameter_roles``); ``default_roles`` are the rules for a model that does not:
+A model may define them (``LanguageModel.parameter_roles``). The rules of ``default_roles`` are:
 
     embedding   the table of an ``nn.Embedding``, also where a head shares it
-    vector      what has fewer than two dimensions: biases, gains, scalars
+    vector      parameters of fewer than two dimensions: biases, gains, scalars
     head        other parameters of modules called ``head``, ``heads``, ``..._head`` or ``..._heads``
     matrix      the rest
 """
@@ -21,7 +21,7 @@ _HEAD = re.compile(r"(^|\.)(\w+_)?heads?\.")
 
 
 def default_roles(model: nn.Module) -> dict[str, Role]:
-    """Return the role of each parameter by its name, a shared one once, as ``named_parameters`` lists them."""
+    """Return the role of each parameter by name, a shared one once, in the order of ``named_parameters``."""
     tables = {
         id(parameter)
         for module in model.modules()

@@ -1,17 +1,17 @@
-"""Runs a study: makes its cells, one after the other, and writes the report.
+"""The runner of studies, which runs the cells one after another and writes the report.
 
 Output folder:
 
-    report.html, report.json        what came out
+    report.html, report.json        the report
     arms/study.json                 every setting, so that another study in the same folder is refused (``folder.py``)
-    arms/<arm>/result.json          what the arm is made from; once it is done, its part of the report
+    arms/<arm>/result.json          the settings of the arm; once it is done, its part of the report
     arms/<arm>/tokens/              its shards
     arms/<arm>/run/                 its training run: `fastcompress generate` reads it as it is, `fastcompress eval` too
                                     if it is told the text (``--corpus``), which a study does not write there
 
-A cell that fails is a row of the report that says why, and is made when the study is run again. A study that was
-stopped goes on where it was when run again with the same settings: finished arms are taken from their result.json, an
-unfinished one resumes from its last checkpoint. Run again when complete, it writes the same report.
+A cell that fails is a row of the report that says why; it is run again with the study. A study that was stopped
+continues when it is run again with the same settings: finished arms are read from their result.json, and an unfinished
+one resumes from its last checkpoint. A complete study that is run again writes the same report.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def run_study(
         seed: Seed for weights, batches, dropout and samples.
         device: As in ``MachineConfig``.
         progress: Print a line for each stage and show progress bars.
-        isolate: Make each cell in a process of its own; a script that runs a study then needs the usual
+        isolate: Run each cell in a process of its own; a script that runs a study then needs the usual
             ``if __name__ == "__main__":``.
 
     Raises:
         ConfigError: There is no study of that name.
-        OutputError: ``output`` cannot be written, holds another study or arms made otherwise, or another process
+        OutputError: ``output`` cannot be written, holds another study or arms with other settings, or another process
             writes to it.
         FormatError: A file in ``output`` is damaged.
-        Others: What the first cell failed with, if all of them failed.
+        Others: The error of the first cell, if all cells failed.
     """
     study = find_study(name) if isinstance(name, str) else name
     corpus = load_corpus(study.corpus)
@@ -92,7 +92,7 @@ def _outcome(entry: Entry) -> str:
 def _report(
     study: Study, corpus: Corpus, arms: list[Entry], errors: dict[str, BaseException], seed: int
 ) -> dict[str, Any]:
-    """A function of the cells alone: the date is the last finished one's, the time is the sum of theirs."""
+    """Make the report from the cells alone: its date is that of the last one finished, its time their sum."""
     newest = max(arms, key=lambda arm: str(arm["finished"]))
     return {
         "format": FORMAT,

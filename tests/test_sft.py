@@ -162,7 +162,7 @@ def test_settings_are_those_of_pretraining_but_gentler(pretrained: Path) -> None
     assert config.optimizer.learning_rate == pytest.approx(0.001)
     assert config.evaluation.eval_bytes is None
     assert chat_settings(run.config, 100, batch_size=8, warmup=0.3).schedule.warmup == 0.3
-    with pytest.raises(ConfigError, match="seconds is no horizon for chats"):
+    with pytest.raises(ConfigError, match="seconds cannot be the horizon, since all held-out chats are scored"):
         chat_settings(run.config, 2, seconds=3.0)
 
 

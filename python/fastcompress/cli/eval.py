@@ -113,7 +113,7 @@ def _data_of(directory: Path, corpus: str | None, text_key: str) -> tuple[RunDat
 
 
 def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec: Codec) -> Iterator[str]:
-    """What makes the figure less than it seems: text that was trained on, or another text than the run's."""
+    """Yield caveats on the figure: text that was trained on, or another text than the run's."""
     from fastcompress.errors import FastcompressError
 
     if own is None:

@@ -46,7 +46,7 @@ class RunData:
 
     @classmethod
     def load(cls, run_directory: Path) -> RunData:
-        """Read what `save` wrote. Raises DataError if there is nothing, as in runs from Python, FormatError if damaged."""
+        """Read what `save` wrote. Raises DataError if it is missing (runs from Python), FormatError if damaged."""
         from fastcompress.errors import DataError, FormatError
 
         path = run_directory / FILE

@@ -1,4 +1,4 @@
-"""Starts one worker process a job, under the interpreter and with the thread settings that the job asks for."""
+"""Workers: one process per job, under the interpreter and with the thread settings that the job asks for."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ class Interpreters:
 
 
 def touch_memory() -> None:
-    """Touches a quarter of the free memory, once. In a virtual machine the host looks for a page when it is first
-    touched, many times as long as clearing it takes; without this, whichever engine came to such a page would pay."""
+    """Touch a quarter of the free memory, once.
+
+    In a virtual machine, the host provides a page when it is first touched, which takes many times as long as clearing
+    it. Without this, the engine that happens to reach such a page first would pay.
+    """
     if "SC_AVPHYS_PAGES" not in os.sysconf_names:
         return
     size = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4

@@ -42,7 +42,7 @@ class Results:
         return results
 
     def forget_failures(self) -> None:
-        """Drops cells that ended in an error, so that they are tried again."""
+        """Drop cells that ended in an error, so that they are tried again."""
         self.cells = {key: cell for key, cell in self.cells.items() if "error" not in cell}
 
     def has_failed(self, key: tuple[Any, ...]) -> bool:
@@ -54,7 +54,7 @@ class Results:
         return len(self.cells.get(key, {}).get("load_average", []))
 
     def add(self, key: tuple[Any, ...], result: dict[str, Any]) -> None:
-        """Adds one round's result: numbers go to the end of their lists, other facts are replaced."""
+        """Add one round's result: numbers go to the end of their lists, other facts are replaced."""
         cell = self.cells.setdefault(key, {})
         for name, value in result.items():
             if isinstance(value, dict):
@@ -86,7 +86,7 @@ class Results:
         return max(rounds) / min(rounds) - 1
 
     def save(self) -> None:
-        """Writes the file in one step, a cell a line."""
+        """Write the file in one step, a cell a line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         head = json.dumps(self.header, indent=1, ensure_ascii=False)[:-2]
         cells = [

@@ -165,7 +165,7 @@ def can_measure(suite: str, engine: str, cell: Cell) -> bool:
 
 
 def check(options: Options, store: Results) -> None:
-    """Compares engines' ids with tiktoken's, on all of each text, before anything is timed.
+    """Compare engines' ids with tiktoken's, on all of each text, before anything is timed.
 
     `store.header["checked"]` says what was compared, and which ways to encode differ. ClickException when
     fastcompress has one.
@@ -185,7 +185,7 @@ def check(options: Options, store: Results) -> None:
 
 
 def measure(suite: str, options: Options, store: Results) -> None:
-    """Adds the rounds that `store` lacks: in every round, cell by cell, the engines in the same order."""
+    """Add the rounds that `store` lacks: in every round, cell by cell, the engines in the same order."""
     for number in range(options.rounds):
         for cell in CELLS[suite](options):
             shown = []
@@ -203,7 +203,7 @@ def measure(suite: str, options: Options, store: Results) -> None:
 
 
 def check_merges(store: Results) -> None:
-    """Marks trainers whose merges are not those of the one they must equal. ClickException when fastcompress is one."""
+    """Mark trainers whose merges differ from those they must equal. Raises ClickException if fastcompress is one."""
     for key, cell in store.cells.items():
         model = TRAINERS[key[0]].like
         expected = store.cells.get((model, *key[1:]), {}).get("tokens")

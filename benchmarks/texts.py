@@ -50,7 +50,7 @@ def data_folder() -> Path:
 
 
 def prepare(spec: str, num_bytes: int, num_slow_bytes: int, cache: Path) -> tuple[Text, Text]:
-    """Cuts a corpus into documents of about 5 kB and writes the first bytes of it, for fast and slow engines.
+    """Cut a corpus into documents of about 5 kB and write the first bytes of it, for fast and slow engines.
 
     spec: "english", "code" or "multilingual" (in $FASTCOMPRESS_DATA), or what `load_corpus` takes: a name such as
         python-docs, a file, a folder.
@@ -80,7 +80,7 @@ def cut_at_lines(data: bytes, max_bytes: int) -> list[bytes]:
 
 
 def write(name: str, documents: list[bytes], cache: Path) -> Text:
-    """Puts documents where workers read them; the file's name holds their hash, so equal ones are written once."""
+    """Put documents where workers read them; the file's name holds their hash, so equal ones are written once."""
     data = b"".join(documents)
     digest = hashlib.sha256(b"".join(len(text).to_bytes(8, "little") for text in documents) + data).hexdigest()
     path = cache / "texts" / f"{name}-{digest[:16]}.txt"

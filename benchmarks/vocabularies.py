@@ -31,7 +31,7 @@ class Vocabulary:
 
 
 def prepare(name: str, folder: Path, cache: Path) -> Vocabulary:
-    """Puts `<stem>.tiktoken`, from `folder` or an .xz there, and its tokenizer.json into `cache`, once."""
+    """Put `<stem>.tiktoken`, from `folder` or an .xz there, and its tokenizer.json into `cache`, once."""
     from fastcompress.pretokenizer import PATTERNS  # Workers import this module in interpreters without fastcompress.
 
     stem = RANK_FILES[name]

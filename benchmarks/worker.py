@@ -52,7 +52,7 @@ def memory_mb(field: str) -> float:
 
 
 def reset_peak_memory() -> float:
-    """Lets "VmHWM" begin again from what is resident now, which it returns in megabytes."""
+    """Reset the process's peak memory, "VmHWM", to what is resident now, and return that in megabytes."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     return memory_mb("VmRSS")
@@ -102,7 +102,7 @@ def is_exact(job: dict[str, Any], form: str, half: int, result: Any) -> bool:
 
 
 def run_reference(job: dict[str, Any]) -> None:
-    """Writes the ids of both halves of a text, as tiktoken has them, and where those of each document end."""
+    """Write the ids of both halves of a text, as tiktoken has them, and where those of each document end."""
     encoder = Bench(job).encoder
     for half, documents in enumerate(halves(job)):
         lists = encoder.texts_to_lists(documents)
@@ -112,7 +112,7 @@ def run_reference(job: dict[str, Any]) -> None:
 
 
 def run_worst_reference(job: dict[str, Any]) -> None:
-    """Writes tiktoken's ids of the worst cases."""
+    """Write tiktoken's ids of the worst cases."""
     encoder = Bench(job).encoder
     for name, make in WORST_CASES.items():
         np.save(f"{job['reference']}-{name}.npy", encoder.text_to_numpy(make(job["worst_bytes"])))

@@ -16,16 +16,14 @@ from fastcompress.codec import BPECodec, ByteCodec, ChatCodec, load_codec, save_
 from fastcompress.data import RowLoader, TokenDataset, TokenRows
 from fastcompress.data.chat import (
     Chat,
-    ChatRows,
     Message,
-    PackedChats,
     chat_to_json,
     check_complete,
-    pack,
     parse_chat,
     read_chats,
     split_chats,
 )
+from fastcompress.data.chat_rows import ChatRows, PackedChats, pack
 from fastcompress.errors import ConfigError, DataError
 
 CODEC = ChatCodec(ByteCodec())
@@ -168,3 +166,10 @@ def test_an_epoch_has_every_row_once() -> None:
     assert seen != whole
     halves = [loader_of(packed, rows, batch_size=2, seed=1, rank=rank, world_size=2) for rank in (0, 1)]
     assert [halves[step % 2].batch(step // 2)["input"].tobytes() for step in range(6)] == seen[:6]
+
+
+def test_rows_are_found_under_their_old_home() -> None:
+    from fastcompress.data import chat as old_home
+
+    with pytest.warns(DeprecationWarning, match=r"use fastcompress\.data\.chat_rows\.ChatRows$"):
+        assert old_home.ChatRows is ChatRows

@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 from fastcompress.bpe import BPE
 from fastcompress.cli import main
 from fastcompress.codec import BPECodec, ByteCodec, CharCodec, ChatCodec, Codec
-from fastcompress.data.chat import ChatRows, Message
+from fastcompress.data.chat import Message
+from fastcompress.data.chat_rows import ChatRows
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, MismatchError
 from fastcompress.models import GPT, GPTConfig, export_huggingface, import_huggingface
 from fastcompress.models.blocks import NormKind

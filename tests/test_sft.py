@@ -14,7 +14,8 @@ from torch import Tensor
 from fastcompress.cli import main
 from fastcompress.codec import ByteCodec, ChatCodec
 from fastcompress.data import TokenDataset
-from fastcompress.data.chat import Chat, ChatRows, Message, PackedChats, chat_to_json
+from fastcompress.data.chat import Chat, Message, chat_to_json
+from fastcompress.data.chat_rows import ChatRows, PackedChats
 from fastcompress.errors import ConfigError, DataError, MismatchError, OutputError
 from fastcompress.evaluation import Conversation, Sampler, evaluate
 from fastcompress.models import GPT, GPTConfig, NextTokenModel
@@ -161,7 +162,7 @@ def test_settings_are_those_of_pretraining_but_gentler(pretrained: Path) -> None
     assert config.optimizer.learning_rate == pytest.approx(0.001)
     assert config.evaluation.eval_bytes is None
     assert chat_settings(run.config, 100, batch_size=8, warmup=0.3).schedule.warmup == 0.3
-    with pytest.raises(ConfigError, match="seconds is no horizon for chats"):
+    with pytest.raises(ConfigError, match="seconds cannot be the horizon, since all held-out chats are scored"):
         chat_settings(run.config, 2, seconds=3.0)
 
 
@@ -282,7 +283,7 @@ def test_sft_and_chat_from_the_command_line(pretrained: Path, tmp_path: Path) ->
         "cpu",
     ]
     refused = command(*asked, code=1)
-    assert "1 of 5 lines are no chats to learn from: line 5 is not JSON (perhaps cut off)" in refused.stderr
+    assert "1 of 5 lines are not chats to train on: line 5 is not JSON (perhaps cut off)" in refused.stderr
     assert "--skip-malformed" in refused.stderr
     assert not directory.exists()
     settings = ["--steps", 120, "--learning-rate", 0.02, "--set", "evaluation.eval_every=60"]

@@ -23,13 +23,13 @@ FORGET = "/new"
 )
 @click.argument("run_directory", metavar="RUN")
 @click.option("--system", metavar="TEXT", help="A message before the first question.")
-@click.option("--max-tokens", type=int, default=500, show_default=True, help="Most tokens of an answer.")
+@click.option("--max-tokens", type=int, default=500, show_default=True, help="Largest number of tokens in an answer.")
 @sampling_options
 def chat(run_directory: str, system: str | None, max_tokens: int, which: str, device: str, **sampling: Any) -> None:
-    """Ask the model of a RUN, one question a line, from the terminal or a pipe; answers appear as they are drawn.
+    """Ask the model of a RUN one question per line, from the terminal or a pipe. Answers appear as they are drawn.
 
-    All that was said counts for the next answer, until the context is full: then the oldest questions and answers are
-    forgotten. /new forgets everything. The end of input (Ctrl-D) ends the chat.
+    Each answer takes the whole conversation into account. Once the context is full, the oldest questions and answers
+    are dropped. /new starts over. The end of input (Ctrl-D) ends the chat.
     """
     from fastcompress.evaluation.chat import Conversation
     from fastcompress.evaluation.generate import Sampler
@@ -52,7 +52,7 @@ def chat(run_directory: str, system: str | None, max_tokens: int, which: str, de
 
 
 def _questions(is_terminal: bool) -> Iterator[str]:
-    """The lines of standard input that are not empty. Raises DataError if one of a pipe is not UTF-8."""
+    """Yield the lines of standard input that are not empty. Raises DataError if piped input is not UTF-8."""
     from fastcompress.errors import DataError
 
     while True:
@@ -75,7 +75,7 @@ def _questions(is_terminal: bool) -> Iterator[str]:
 
 
 def _answer(conversation: Any, question: str, *, goes_on: bool) -> None:
-    """Show an answer. A question that does not fit ends the command, unless someone can ask another one."""
+    """Show an answer. A question that does not fit ends the command, unless it came from a terminal."""
     from fastcompress.errors import DataError
 
     forgotten = conversation.num_forgotten

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @click.command(
     "eval",
-    short_help="Bits per byte of a trained model.",
+    short_help="Score a trained model in bits per byte.",
     epilog="\b\nExample:\n  fastcompress eval runs/a --split validation --stride 64",
 )
 @click.argument("run_directory", metavar="RUN")
 @corpus_options
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="validation", show_default=True)
-@click.option("--stride", type=int, help="Tokens a window moves on; fewer: slower, but more context."
+@click.option("--stride", type=int, help="Tokens by which a window moves; fewer are slower, but give more context."
               "  [default: half the context]")  # fmt: skip
 @click.option("--batch-size", type=int, default=32, show_default=True, help="Windows at once; speed only.")
 @click.option("--which", type=click.Choice(["best", "last"]), default="best", show_default=True,
@@ -46,10 +46,10 @@ def evaluate(
     device: str,
     as_json: bool,
 ) -> None:
-    """Bits per byte of a RUN's model on a split of a corpus: by default of the one it was trained on.
+    """Score a RUN's model in bits per byte on a split of a corpus, by default the one it was trained on.
 
-    Every document is scored whole and alone, and every symbol counts, the end of the document too. --max-bytes
-    limits what is scored of the split. Text that the run was trained on is warned of.
+    Each document is scored whole and by itself, including its end. --max-bytes limits the bytes scored. There is a
+    warning if the run was trained on the text.
     """
     from fastcompress.training.batches import first_documents
     from fastcompress.training.checkpoint import load_run
@@ -113,7 +113,7 @@ def _data_of(directory: Path, corpus: str | None, text_key: str) -> tuple[RunDat
 
 
 def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec: Codec) -> Iterator[str]:
-    """What makes the figure less than it seems: text that was trained on, or another text than the run's."""
+    """Yield caveats on the figure: text that was trained on, or another text than the run's."""
     from fastcompress.errors import FastcompressError
 
     if own is None:

@@ -10,7 +10,7 @@ from fastcompress.cli.output import force_option
 
 
 @click.command(
-    short_help="Write a model as a folder of Hugging Face transformers.",
+    short_help="Write a model as a Hugging Face transformers folder.",
     epilog="\b\nExample:\n  fastcompress export runs/a hub/a",
 )
 @click.argument("run_directory", metavar="RUN")
@@ -22,7 +22,7 @@ def export(run_directory: str, folder: str, which: str, overwrite: bool) -> None
     """Write the model of a RUN to a FOLDER that transformers loads, with equal logits and equal ids.
 
     The model must have RoPE, RMSNorm and SwiGLU (it becomes a Llama, or with QK norm a Qwen3), and its codec must be
-    bytes or a byte-pair vocabulary; anything else is refused by name.
+    bytes or a byte-pair vocabulary; for anything else, the error names what has no counterpart.
     """
     from fastcompress.errors import OutputError
     from fastcompress.models.exchange import export_huggingface
@@ -38,13 +38,13 @@ def export(run_directory: str, folder: str, which: str, overwrite: bool) -> None
 
 @click.command(
     "import",
-    short_help="Make a run of a folder of Hugging Face transformers.",
+    short_help="Make a run of a Hugging Face transformers folder.",
     epilog="\b\nExample:\n  fastcompress import hub/a runs/b",
 )
 @click.argument("folder")
 @click.argument("run_directory", metavar="RUN")
 def import_run(folder: str, run_directory: str) -> None:
-    """Make a RUN of the Llama or Qwen3 in a FOLDER that export wrote, to be scored, finetuned or talked to."""
+    """Make a RUN of the Llama or Qwen3 model in a FOLDER, such as export wrote, to score, finetune or chat with it."""
     from fastcompress.models.exchange import import_huggingface
     from fastcompress.training.imported import write_run
 

@@ -46,7 +46,7 @@ class RunData:
 
     @classmethod
     def load(cls, run_directory: Path) -> RunData:
-        """What `save` wrote. DataError: nothing, the run was not started by the CLI. FormatError: damaged."""
+        """Read what `save` wrote. Raises DataError if it is missing (runs from Python), FormatError if damaged."""
         from fastcompress.errors import DataError, FormatError
 
         path = run_directory / FILE
@@ -130,7 +130,7 @@ class RunData:
         return [codec.decode(tokens) for tokens in dataset.documents()]
 
     def num_trained_on(self, documents: Sequence[bytes], codec: Codec) -> int:
-        """How many of `documents` are documents of the train split. Shards are read only where lengths agree."""
+        """Count the `documents` that are in the train split. Shards are read only where lengths agree."""
         from fastcompress.data.shards import TokenDataset
 
         if self.shards is None:

@@ -34,13 +34,13 @@ SHARE_HELD_OUT = "one chat in twenty"
               help='JSON lines: {"messages": [{"role": "user", "content": "Hi"}, {...}]}, one a line.')  # fmt: skip
 @click.option("--validation", "validation_file", metavar="FILE",
               help=f"Held-out chats, in the same form.  [default: {SHARE_HELD_OUT} of --data]")  # fmt: skip
-@click.option("--skip-malformed", is_flag=True, help="Leave out and count lines that are no chat with an answer.")
-@click.option("--run-dir", help="Where the new run lives.  [default: RUN-chat]")
-@click.option("--resume", is_flag=True, help="Go on with the run in --run-dir.")
-@click.option("--steps", type=int, help="Train for this many steps.  [default: three times over the chats]")
-@click.option("--batch-size", type=int, help="Rows a step.  [default: the run's, or all rows if there are fewer]")
-@click.option("--learning-rate", type=float, help="Its peak.  [default: a tenth of the run's]")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="For new rows of tables, batches and dropout.")
+@click.option("--skip-malformed", is_flag=True, help="Skip and count lines that are not chats ending with an answer.")
+@click.option("--run-dir", help="Folder of the new run.  [default: RUN-chat]")
+@click.option("--resume", is_flag=True, help="Continue the run in --run-dir.")
+@click.option("--steps", type=int, help="Train for this many steps.  [default: three epochs]")
+@click.option("--batch-size", type=int, help="Rows per step.  [default: the run's, or all rows if there are fewer]")
+@click.option("--learning-rate", type=float, help="Peak learning rate of matrices.  [default: a tenth of the run's]")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed for new rows of tables, batch order and dropout.")
 @click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True,
               help="Any other setting of training, such as schedule.warmup=0.1.")  # fmt: skip
 @click.option("--which", type=click.Choice(["best", "last"]), default="best", show_default=True,
@@ -61,9 +61,9 @@ def sft(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Finetune the model of a RUN on chats, into a run of its own; only answers are learned.
+    """Finetune the model of a RUN on chats, into a new run. Only answers count in the loss.
 
-    Chats that the model's context cannot hold are left out and counted.
+    Chats longer than the model's context are skipped and counted.
     """
     from fastcompress.training.checkpoint import load_run
     from fastcompress.training.distributed import is_first_process
@@ -105,7 +105,7 @@ def _check_directory(directory: Path, resume: bool) -> None:
 def _chats(
     data_file: str, validation_file: str | None, skip_malformed: bool
 ) -> tuple[list[Chat], list[Chat], dict[str, int]]:
-    """Chats to train on, held-out ones, and how many lines were left out for each problem."""
+    """Return chats to train on, held-out chats, and the number of lines skipped for each problem."""
     from fastcompress.data.chat import read_chats, split_chats
 
     given = read_chats(Path(data_file), skip_malformed=skip_malformed)

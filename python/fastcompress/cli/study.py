@@ -14,7 +14,7 @@ from fastcompress.cli.output import json_option, show_result
     epilog="\b\nExample:\n  fastcompress study quick --output report",
 )
 @click.argument("name", type=click.Choice(["quick", "shakespeare"]))
-@click.option("-o", "--output", help="Directory of report.html, report.json and the runs.  [default: study-NAME]")
+@click.option("-o", "--output", help="Folder for report.html, report.json and the runs.  [default: study-NAME]")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Random seed.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True,
               help="Make every arm under this many seeds, from --seed on; report means and spreads.")  # fmt: skip
@@ -26,8 +26,8 @@ def study(name: str, output: str | None, seed: int, seeds: int, device: str, as_
     \b
     quick: bytes, characters and BPE on the prose in Python's own help;
       minutes on two CPU cores.
-    shakespeare: the same on Tiny Shakespeare, with models of the workshop's
-      size; for a GPU.
+    shakespeare: the same on Tiny Shakespeare, with models of 6 layers and
+      width 384; for a GPU.
     """
     from fastcompress.study.runner import run_study
 

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     "  fastcompress train --corpus tiny-shakespeare --codec char --steps 5000 --run-dir runs/a\n"
     "  fastcompress train --run-dir runs/a --resume",
 )
-@click.option("--run-dir", required=True, help="Where the run lives: settings, codec, metrics, checkpoints.")
-@click.option("--resume", is_flag=True, help="Go on with the run in --run-dir; its settings need no repeating.")
+@click.option("--run-dir", required=True, help="Folder of the run: settings, codec, metrics, checkpoints.")
+@click.option("--resume", is_flag=True, help="Continue the run in --run-dir; its settings need not be repeated.")
 @corpus_options
-@click.option("--shards", metavar="DIRECTORY", help="Instead of --corpus and --codec: what encode wrote.")
+@click.option("--shards", metavar="DIRECTORY", help="Shards written by encode, instead of --corpus and --codec.")
 @click.option("--codec", "codec_spec", metavar="CODEC", help=f"{CODEC_HELP}  [default: byte]")
 @click.option("--config", "config_file", metavar="FILE",
               help="Settings in TOML, in sections: model, optimizer, schedule, machine, evaluation, data.")  # fmt: skip
 @click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True,
-              help="Any setting, such as model.mlp=gelu; wins over --config, other options over both.")  # fmt: skip
+              help="Any setting, such as model.mlp=gelu. Overrides --config; other options override both.")  # fmt: skip
 @training_options
 @tracker_option
 @json_option
@@ -59,7 +59,7 @@ def train(
 ) -> None:
     """Train a model on a corpus, or on shards, and keep its best and its last checkpoint.
 
-    Give one horizon: --steps, --tokens, --flops or --seconds. Ctrl-C saves; --resume goes on.
+    Give one horizon: --steps, --tokens, --flops or --seconds. Ctrl-C saves; --resume continues.
     """
     from fastcompress.training.distributed import is_first_process
 
@@ -109,7 +109,7 @@ def train(
 def given_settings(
     config_file: str | None, assignments: tuple[str, ...], options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """What was set in the file, by --set and by options, the later ones over the earlier: model, training and data."""
+    """Return the settings of model, training and data from the file, --set and options, the later overriding."""
     full_names = setting_names()
     settings: dict[str, Any] = {}
     for name, value in (read_toml(Path(config_file)) if config_file is not None else {}).items():
@@ -135,7 +135,7 @@ def _new_settings(
 def _stored_settings(
     directory: Path, model: dict[str, Any], training: dict[str, Any]
 ) -> tuple[Codec, ModelConfig, TrainConfig]:
-    """The run's own settings with those given laid over them; a new horizon replaces the old one."""
+    """Return the run's settings, overridden by those given; a new horizon replaces the old one."""
     from fastcompress.models.kinds import model_config_from_json
     from fastcompress.training.run_directory import RunDirectory
 
@@ -155,7 +155,7 @@ def _resume_command(directory: Path) -> str:
 
 
 def _need_run(directory: Path) -> None:
-    """Say what to type if there is nothing to resume."""
+    """Raise DataError, with a command to start a run, if there is nothing to resume."""
     from fastcompress.errors import DataError
 
     if not (directory / "config.json").exists():
@@ -164,7 +164,7 @@ def _need_run(directory: Path) -> None:
 
 
 def _refuse_existing_run(directory: Path) -> None:
-    """Before the text is read: the trainer would refuse only after."""
+    """Refuse a folder that holds a run before the text is read; the trainer would only after."""
     from fastcompress.errors import OutputError
 
     if (directory / "config.json").exists():
@@ -172,7 +172,7 @@ def _refuse_existing_run(directory: Path) -> None:
 
 
 def _check_memory(model_config: ModelConfig, config: TrainConfig) -> None:
-    """Before the text is encoded: the trainer would refuse only after."""
+    """Refuse a run that cannot fit before the text is encoded; the trainer would only after."""
     from fastcompress.training.device import choose_device
     from fastcompress.training.memory import check_memory
 

@@ -1,4 +1,4 @@
-"""The options of `fastcompress train`, made from the settings themselves: names, types, defaults and help."""
+"""The options of `fastcompress train`, generated from the settings: names, types, defaults and help."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from fastcompress.training.trackers import TRACKERS
 # The options of the common model's settings; others are set with --set model.NAME=VALUE.
 MODEL_OPTIONS = {
     "preset": click.option("--preset", type=click.Choice(list(PRESETS)),
-                           help="Settings that belong together; see docs/training.md.  [default: modern]"),
-    "depth": click.option("--depth", type=int, help="Layers, from which heads and width follow, 64 a layer."),
-    "num_layers": click.option("--layers", "num_layers", type=int, help="Transformer blocks.  [default: 6]"),
-    "num_heads": click.option("--heads", "num_heads", type=int, help="Attention heads.  [default: 6]"),
-    "width": click.option("--width", type=int, help="Size of the residual stream.  [default: 384]"),
+                           help="Named settings of a model; see docs/training.md.  [default: modern]"),
+    "depth": click.option("--depth", type=int, help="Number of layers and of heads; the width is 64 times it."),
+    "num_layers": click.option("--layers", "num_layers", type=int,
+                               help="Transformer blocks.  [default: the preset's, 6 for modern]"),
+    "num_heads": click.option("--heads", "num_heads", type=int,
+                              help="Attention heads.  [default: the preset's, 6 for modern]"),
+    "width": click.option("--width", type=int,
+                          help="Size of the residual stream.  [default: the preset's, 384 for modern]"),
     "context_length": click.option("--context", "context_length", type=int,
-                                   help="Tokens the model sees.  [default: 256]"),
-    "dropout": click.option("--dropout", type=float, help="[default: 0.2 for workshop, else 0]"),
+                                   help="Tokens that the model sees.  [default: the preset's, 256 for modern]"),
+    "dropout": click.option("--dropout", type=float,
+                            help="Dropout probability.  [default: 0.2 for workshop, else 0]"),
 }  # fmt: skip
 _FLAGS = {"num_threads": "--threads"}  # where an option has another name than its setting
 _HELP = {
     "steps": "Train for this many steps.",
     "tokens": "Train for as many steps as fit into this many tokens.",
     "flops": "Train for as many steps as fit into this many floating-point operations.",
-    "seconds": "Train for this long on the clock. Evaluations count; they are held to a quarter of it, apart from the "
+    "seconds": "Train for this much wall time. Evaluations count; they get at most a quarter of it, apart from the "
     "first and the last one.",
-    "schedule": "Of the learning rate.",
-    "optimizer": "What updates the weights.",
+    "schedule": "Schedule of the learning rate.",
+    "optimizer": "Optimizer of the weights.",
 }
 Command = TypeVar("Command", bound=Callable[..., Any])
 tracker_option = click.option("--track", "trackers", multiple=True, type=click.Choice(TRACKERS),
-                              help="Show the figures there, too, if it is installed; may be given twice.")  # fmt: skip
+                              help="Also send the figures there, if it is installed; may be given twice.")  # fmt: skip
 
 
 def training_options(command: Command) -> Command:
@@ -65,7 +69,7 @@ def _option(name: str) -> Callable[[Command], Command]:
 
 
 def _default(name: str, field: dataclasses.Field[Any]) -> str:
-    """What help says of a default: the first kind's, and those of other kinds of the section that have another one."""
+    """Return the text on a default: the first kind's, and those of other kinds of the section that differ from it."""
     section, _, own_name = setting_names()[name].rpartition(".")
     others = {
         kind: other.default
@@ -79,7 +83,7 @@ def _default(name: str, field: dataclasses.Field[Any]) -> str:
 
 
 def _field_of(name: str) -> tuple[type[Any], dataclasses.Field[Any]]:
-    """The class that has a setting, and its field."""
+    """Return the class that has a setting, and its field."""
     section, _, own_name = setting_names()[name].rpartition(".")
     owners = list(SECTIONS[section].values()) if section else [TrainConfig]
     for owner in owners:
@@ -90,7 +94,7 @@ def _field_of(name: str) -> tuple[type[Any], dataclasses.Field[Any]]:
 
 
 def _help(owner: type[Any], name: str) -> str:
-    """The first sentence about a setting in the docstring of its class."""
+    """Return the first sentence about a setting in the docstring of its class."""
     documentation = owner.__doc__ or ""
     found = re.search(rf"^\s+(?:\w+, )*{name}(?:, \w+)*: (.*?(?:\.(?=\s)|;|\n\s*\w+(?:, \w+)*: |\Z))", documentation,
                       re.MULTILINE | re.DOTALL)  # fmt: skip

@@ -28,21 +28,23 @@ NUM_EVALS = 2  # of a trial, beside those at its start and its end: only its fin
     "  fastcompress tune --corpus tiny-shakespeare --flops 1e14 -o tuned\n"
     "  fastcompress tune --corpus tiny-shakespeare --flops 1e14 -o tuned --size width=192 --size width=384",
 )
-@click.option("-o", "--output", required=True, help="Directory of the table, the best settings and the trials.")
+@click.option("-o", "--output", required=True, help="Folder for the table, the best settings and the trials.")
 @corpus_options
-@click.option("--shards", metavar="DIRECTORY", help="Instead of --corpus and --codec: what encode wrote.")
+@click.option("--shards", metavar="DIRECTORY", help="Shards written by encode, instead of --corpus and --codec.")
 @click.option("--codec", "codec_spec", metavar="CODEC", help=f"{CODEC_HELP}  [default: byte]")
-@click.option("--config", "config_file", metavar="FILE", help="Settings to begin with, in TOML, as for train.")
+@click.option("--config", "config_file", metavar="FILE", help="Settings to start from, in TOML, as for train.")
 @click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True,
-              help="Any setting, such as model.mlp=gelu; wins over --config, other options over both.")  # fmt: skip
+              help="Any setting, such as model.mlp=gelu. Overrides --config; other options override both.")  # fmt: skip
 @click.option("--learning-rates", metavar="RATE,RATE,...",
-              help="Of matrices, at the first batch size.  [default: --learning-rate times 1/4 to 4]")  # fmt: skip
-@click.option("--batch-sizes", metavar="ROWS,ROWS,...", help="[default: --batch-size times 1/4 to 4]")
+              help="Rates of matrices, at --batch-size.  [default: --learning-rate times 1/4 to 4]")  # fmt: skip
+@click.option("--batch-sizes", metavar="ROWS,ROWS,...", help="Rows per step.  [default: --batch-size times 1/4 to 4]")
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True,
-              help="Settings of a model to try; repeat it, smallest first.  [default: one model]")  # fmt: skip
+              help="Settings of a model to try; repeat for others, smallest first.  [default: one model]")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["walk", "grid"]), default="walk", show_default=True,
-              help="walk: one axis at a time, to better neighbours; grid: all with all.")  # fmt: skip
-@click.option("--max-trials", type=click.IntRange(min=1), default=30, show_default=True, help="Stop after these.")
+              help="walk: one axis at a time, to better neighbours; grid: all combinations.")  # fmt: skip
+@click.option(
+    "--max-trials", type=click.IntRange(min=1), default=30, show_default=True, help="Largest number of trials."
+)
 @training_options
 @json_option
 def tune(
@@ -62,10 +64,10 @@ def tune(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train models under one budget (--tokens, --flops or --seconds) and look for the best settings.
+    """Search for the best settings under one budget per trial (--tokens, --flops or --seconds).
 
-    Another batch size changes the learning rates by the square root of the
-    ratio. The same command goes on with a search that was stopped.
+    Learning rates are scaled by the square root of the ratio of batch sizes.
+    The same command continues a search that was stopped.
     """
     model, training, source = given_settings(config_file, assignments, options)
     if not (corpus or shards):

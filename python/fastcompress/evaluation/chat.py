@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fastcompress.codec import ChatCodec, Codec
-from fastcompress.data.chat import ChatRows, Message
+from fastcompress.data.chat import Message
+from fastcompress.data.chat_rows import ChatRows
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.evaluation.generate import LaneText, Sampler, draw_text
 from fastcompress.models.protocol import LanguageModel

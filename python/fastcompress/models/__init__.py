@@ -1,4 +1,4 @@
-"""Models of rows: what a model is to everything around it, and the kinds that there are. Needs the extra `train`."""
+"""Models: the interface that trainer and evaluation use, and the kinds of models. Needs the extra `train`."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What torch raises when memory runs out, as Python's own error for that."""
+"""Conversion of torch's out-of-memory errors on the CPU to MemoryError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CPU_MESSAGES = ("can't allocate memory", "not enough memory")
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raise MemoryError where torch says with a RuntimeError that memory ran out on the CPU. Serves as a decorator."""
+    """Raise MemoryError where torch raises a RuntimeError for lack of memory on the CPU. Also a decorator."""
     try:
         yield
     except RuntimeError as error:

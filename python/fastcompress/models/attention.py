@@ -1,7 +1,7 @@
-"""Causal self-attention and what can be changed about it: positions, heads, windows, values, gates.
+"""Causal self-attention and its variants: positions, grouped heads, windows, value residuals, gates.
 
 Shapes use B = sequences in the batch, T = positions, D = width, H = query heads, G = heads of keys and values (G = H
-unless queries are grouped), K = D / H, U = positions that keys and values stand at.
+unless queries are grouped), K = D / H, U = positions of keys and values.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Rotary(nn.Module):
 def plain_attention(
     query: Tensor, key: Tensor, value: Tensor, *, dropout: float, visible: Tensor | None = None
 ) -> Tensor:
-    """Attention written out: the oracle of the fused kernel, and what the FLOP counter can see.
+    """Compute attention without a fused kernel: the oracle of that kernel, and visible to torch's FLOP counter.
 
     Args:
         query: ``float[B, H, T, K]``.
-        key, value: ``float[B, G, U, K]``; query head h reads their head h // (H / G).
-        dropout: Of the weights.
+        key, value: ``float[B, G, U, K]``; query head h reads head h // (H / G).
+        dropout: Dropout probability of the attention weights.
         visible: ``bool[..., T, U]``, what each query sees; None: causal, T = U.
     """
     num_positions = query.size(-2)
@@ -94,11 +94,11 @@ class ValueResidual(nn.Module):
 
 
 class ExclusiveAttention(nn.Module):
-    """Remove from each head's output what points along the position's own value: ``y - g (y . v) v / |v|^2``.
+    """Remove from each head's output its projection on the position's own value: ``y - g (y . v) v / |v|^2``.
 
-    Zhai, "Exclusive Self Attention" (arXiv 2603.09078), where g = 1. Gated: g = tanh(a) with one learned a a head,
-    which starts at 0, so that the model starts as the one without. v is what attention averages, value residuals
-    included.
+    Zhai, "Exclusive Self Attention" (arXiv 2603.09078), where g = 1. Gated: g = tanh(a) with a learned a per
+    head. It starts at 0, so the model starts equal to the one without. v is the value that attention averages,
+    including value residuals.
     """
 
     def __init__(self, num_heads: int, *, gated: bool) -> None:
@@ -106,7 +106,7 @@ class ExclusiveAttention(nn.Module):
         self.gate = nn.Parameter(torch.zeros(num_heads)) if gated else None  # [H]
 
     def forward(self, mixed: Tensor, value: Tensor) -> Tensor:
-        """Project ``mixed [B, H, T, K]``; ``value [B, G, T, K]`` are the same positions' own values."""
+        """Project ``mixed [B, H, T, K]``; ``value [B, G, T, K]`` holds the values of the same positions."""
         batch, _, num_positions, head_dim = mixed.shape
         grouped = mixed.reshape(batch, value.size(1), -1, num_positions, head_dim)  # [B, G, H/G, T, K]
         own = F.normalize(value, dim=-1)[:, :, None]  # [B, G, 1, T, K]
@@ -123,21 +123,21 @@ class CausalSelfAttention(nn.Module):
 
     Args:
         width: D, a multiple of ``num_heads``.
-        num_heads: H, heads of queries.
-        context_length: Most positions.
+        num_heads: H, the number of query heads.
+        context_length: Largest number of positions.
         rotary: Rotate queries and keys by their positions.
         qk_norm: Divide queries and keys by their root mean square.
         bias: Biases in the projections.
-        dropout: Of the weights.
+        dropout: Dropout probability of the attention weights.
         kind: The kernel.
         rotary_base: See `Rotary`.
         kv_heads: G, heads of keys and values, each read by H / G heads of queries (Ainslie et al., "GQA",
             arXiv 2305.13245); None: H.
         window: Positions that each position sees, itself included; None: all.
-        value_residual: Mixes values with the first layer's; None: nothing does.
-        gate: Multiply each head's output by ``sigmoid(x W)``, one number a head and position (Qiu et al., "Gated
+        value_residual: Mixes values with the first layer's; None for no mixing.
+        gate: Multiply each head's output by ``sigmoid(x W)``, one number per head and position (Qiu et al., "Gated
             Attention", arXiv 2505.06708).
-        exclusive: Remove each position's own value from what it gets (`ExclusiveAttention`).
+        exclusive: Remove each position's own value from its output (`ExclusiveAttention`).
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class CausalSelfAttention(nn.Module):
         return joined
 
     def project(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [B, H, T, K], keys and values [B, G, T, K] of ``x [B, T, D]``, ready for attention."""
+        """Return queries [B, H, T, K], keys and values [B, G, T, K] of ``x [B, T, D]``, ready for attention."""
         split = self.qkv(x).split(self.sizes, dim=-1)  # [B, T, H K], 2 x [B, T, G K]
         query, key, value = (
             part.unflatten(-1, (heads, -1)).transpose(1, 2)
@@ -200,7 +200,7 @@ class CausalSelfAttention(nn.Module):
         return query.to(value.dtype), key.to(value.dtype), value
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, context: Context) -> Tensor:
-        """Mix values by attention with what each position sees: [B, H, T, K]."""
+        """Average values by attention over what each position sees, [B, H, T, K]."""
         dropout = self.dropout if self.training else 0.0
         if self.kind == "sdpa" and block_attention.fits(query, context, self.window, dropout):
             return block_attention.block_attention(query, key, value, context, self.window)
@@ -218,5 +218,5 @@ class CausalSelfAttention(nn.Module):
         )
 
     def activation_flops_per_token(self) -> int:
-        """Scores and weighted sum, 2 per multiply-add, at the full window (no causal discount)."""
+        """Count scores and weighted sum, 2 per multiply-add, at the full window (no causal discount)."""
         return 4 * self.sizes[0] * min(self.window or self.context_length, self.context_length)

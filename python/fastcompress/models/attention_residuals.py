@@ -1,14 +1,15 @@
-"""Attention Residuals: each branch reads a learned mixture of what earlier branches added, in place of their sum.
+"""Attention Residuals: each branch reads a learned mixture of the outputs of earlier branches instead of their sum.
 
-Kimi Team, "Attention Residuals" (arXiv 2603.15031). With v_0 the embedding and v_i what branch i added, branch l reads
+Kimi Team, "Attention Residuals" (arXiv 2603.15031). With v_0 the embedding and v_i the output of branch i, branch l
+reads
 
     h_l = sum over i < l of a_i v_i,    a = softmax over i of  w_l . RMSNorm(v_i),
 
 and the head reads one more mixture, over all of them. Every w_l starts at zero, so the first mixtures are plain
-averages. In the block form, neighbouring branches form groups; the sources are v_0, the sums of the completed groups,
-and the sum of the present one so far. Groups of one branch are the full form.
+averages. In the block form, consecutive branches form groups. The sources are v_0, the sums of the completed groups,
+and the partial sum of the current one. Groups of one branch give the full form.
 
-Cost: each read is attention over depth, 4 N D operations a position with N sources, and the N sources stay in memory.
+Cost: each read is attention over depth, 4 N D operations per position for N sources, and the N sources stay in memory.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from fastcompress.models.trunk import Context, Trunk
 
 
 def group_size(num_branches: int, num_groups: int | None) -> int:
-    """Branches in a group; None: each is one of its own."""
+    """Return the number of branches per group; None if each is a group of its own."""
     return 1 if num_groups is None else -(-num_branches // num_groups)
 
 
 def num_sources(num_added: int, num_branches: int, num_groups: int | None) -> int:
-    """The number of sources after ``num_added`` branches: the embedding, full groups, and one that is being filled.
+    """Return the number of sources after ``num_added`` branches: the embedding, full groups, and a partial one.
 
     >>> [num_sources(i, 6, 2) for i in range(7)], [num_sources(i, 6, None) for i in range(7)]
     ([1, 2, 2, 2, 3, 3, 3], [1, 2, 3, 4, 5, 6, 7])
@@ -39,7 +40,7 @@ def num_sources(num_added: int, num_branches: int, num_groups: int | None) -> in
 
 
 class DepthAttention(nn.Module):
-    """A mixture of ``num_sources`` streams, each [B, T, D], with weights of each position's own."""
+    """A mixture of ``num_sources`` streams, each [B, T, D], with separate weights for each position."""
 
     def __init__(self, width: int, num_sources: int) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class DepthAttention(nn.Module):
         return torch.einsum("nbt,nbtd->btd", weights, values).to(values.dtype)  # [B, T, D]
 
     def activation_flops_per_token(self) -> int:
-        """Scores and weighted sum over the sources, 2 per multiply-add."""
+        """Count scores and weighted sum over the sources, 2 per multiply-add."""
         return 4 * self.num_sources * self.query.numel()
 
 
@@ -64,7 +65,7 @@ class AttentionResidualTrunk(Trunk):
     Args:
         blocks: As for `Trunk`.
         width: D.
-        num_groups: Groups that the branches form; None: one for each branch, the full form.
+        num_groups: The number of groups; None: one for each branch, the full form.
     """
 
     def __init__(self, blocks: Iterable[nn.Module], width: int, num_groups: int | None = None) -> None:

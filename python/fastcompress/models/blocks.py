@@ -1,10 +1,10 @@
-"""The parts a transformer is built from: norms, MLPs, a residual block; attention is in ``attention.py``.
+"""The parts of a transformer: norms, MLPs, a residual block; attention is in ``attention.py``.
 
-Why they stand apart from ``gpt.py``: later models (byte-latent, LZ) reuse them with other wiring, so no part
-knows a model's configuration. A block returns what it adds to the residual stream, which the trunk owns
-(``trunk.py``). Shapes use B = sequences in the batch, T = positions, D = width. FLOPs are counted
-from these modules (``flops.py``), so every product with a weight matrix must be an ``nn.Linear``, and a module that
-multiplies activations with activations says what that costs through ``activation_flops_per_token``.
+They are separate from ``gpt.py`` so that other models can combine them differently: no part knows a model's
+configuration. A block returns what it adds to the residual stream, which the trunk owns (``trunk.py``). Shapes use
+B = sequences in the batch, T = positions, D = width. FLOPs are counted from these modules (``flops.py``), so every
+product with a weight matrix must be an ``nn.Linear``, and a module that multiplies activations with activations
+reports the cost through ``activation_flops_per_token``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LAYER_NORM_EPSILON = 1e-5
 
 
 class RMSNorm(nn.Module):
-    """Divide each vector by its root mean square; no learned gain, as the next matrix can scale too.
+    """Root mean square norm without a learned gain, since the next matrix can scale as well.
 
     Zhang and Sennrich, "Root Mean Square Layer Normalization" (arXiv 1910.07467). As all norms here, it computes in
     float32 and returns the stream's type.
@@ -93,7 +93,7 @@ def make_norm(kind: NormKind, width: int, *, bias: bool, epsilon: float | None =
 
 
 class GeluMLP(nn.Module):
-    """GPT-2's MLP: four times the width, GELU between (Hendrycks and Gimpel, arXiv 1606.08415)."""
+    """GPT-2's MLP: a hidden layer of four times the width, with GELU (Hendrycks and Gimpel, arXiv 1606.08415)."""
 
     def __init__(self, width: int, *, bias: bool) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class GeluMLP(nn.Module):
 
 
 class ReluSquaredMLP(nn.Module):
-    """Four times the width, ``max(0, x)^2`` between (So et al., "Primer", arXiv 2109.08668)."""
+    """An MLP of four times the width, with ``max(0, x)^2`` (So et al., "Primer", arXiv 2109.08668)."""
 
     def __init__(self, width: int, *, bias: bool) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class ReluSquaredMLP(nn.Module):
 
 
 def swiglu_hidden(width: int) -> int:
-    """The hidden size of ``SwiGLU``: 8/3 of the width, to the nearest multiple of 64."""
+    """Return the hidden size of ``SwiGLU``: 8/3 of the width, to the nearest multiple of 64."""
     return max(64, round(8 * width / 3 / 64) * 64)
 
 
@@ -151,12 +151,12 @@ MLPS: dict[MLPKind, type[GeluMLP | SwiGLU | ReluSquaredMLP]] = {
 
 
 def make_mlp(kind: MLPKind, width: int, *, bias: bool) -> nn.Module:
-    """The MLP of a block."""
+    """Make the MLP of a block."""
     return MLPS[kind](width, bias=bias)
 
 
 def mlp_hidden(kind: MLPKind, width: int) -> int:
-    """The number of values between the two matrices of an MLP."""
+    """Return the hidden size of an MLP."""
     return swiglu_hidden(width) if kind == "swiglu" else 4 * width
 
 
@@ -166,9 +166,9 @@ class Block(nn.Module):
     Args:
         attention: ``(x, context) -> [B, T, D]``.
         mlp: ``x -> [B, T, D]``.
-        norms: Of the one and of the other.
-        dropout: Of what each adds.
-        memory: ``(x, context) -> [B, T, D]``, added before attention; None: there is none.
+        norms: The pre-norms of attention and of the MLP.
+        dropout: Dropout probability of what each adds.
+        memory: ``(x, context) -> [B, T, D]``, added before attention; None for no memory.
     """
 
     def __init__(
@@ -188,23 +188,23 @@ class Block(nn.Module):
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """What the trunk adds, in order."""
+        """The branches whose outputs the trunk adds, in order."""
         recall = () if self.memory is None else (self.recall,)
         return *recall, self.mix_positions, self.transform
 
     def recall(self, x: Tensor, context: Context) -> Tensor:
-        """The memory's part of ``x [B, T, D]``: what it adds, [B, T, D]."""
+        """Return what the memory adds to ``x [B, T, D]``, [B, T, D]."""
         assert self.memory is not None
         added: Tensor = self.dropout(self.memory(x, context))  # [B, T, D]
         return added
 
     def mix_positions(self, x: Tensor, context: Context) -> Tensor:
-        """Attention over ``x [B, T, D]``: what it adds, [B, T, D]."""
+        """Return what attention adds to ``x [B, T, D]``, [B, T, D]."""
         added: Tensor = self.dropout(self.attention(self.attention_norm(x), context))  # [B, T, D]
         return added
 
     def transform(self, x: Tensor, context: Context) -> Tensor:
-        """The MLP of ``x [B, T, D]``: what it adds, [B, T, D]."""
+        """Return what the MLP adds to ``x [B, T, D]``, [B, T, D]."""
         added: Tensor = self.dropout(self.mlp(self.mlp_norm(x)))  # [B, T, D]
         return added
 

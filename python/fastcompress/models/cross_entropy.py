@@ -1,9 +1,9 @@
-"""Cross entropy from a head's inputs, in pieces, so that the logits of a large vocabulary are never all there.
+"""Cross entropy from a head's inputs in pieces, so that the logits of a large vocabulary are never all in memory.
 
-Logits, their log-softmax and its gradient are three arrays of events x vocabulary: for 1,024 events and 65,537 ids
-780 MiB in float32. Cut into pieces of events, only one piece of them exists at a time; the backward pass computes its
-logits once more. Where all fit into one piece, nothing is computed twice. On cards, `fused_cross_entropy` makes one
-array of the three.
+Logits, their log-softmax and its gradient are three arrays of events x vocabulary: 780 MiB in float32 for 1,024 events
+and 65,537 ids. Computed in pieces of events, only one piece exists at a time; the backward pass recomputes its logits.
+If all events fit into one piece, nothing is computed twice. On cards, `fused_cross_entropy` needs one array instead of
+three.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class Head:
 
 
 def next_token_loss(logits: Tensor, targets: Tensor, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
-    """Cross entropy in nats, in float32 whatever the logits' type: a scalar, or ``float32[B, T]``."""
+    """Return the cross entropy in nats, in float32 for logits of any type: a scalar, or ``float32[B, T]``."""
     flat = logits.float().flatten(0, -2)  # [B T, V]
     losses = F.cross_entropy(flat, targets.flatten(), reduction=reduction)  # [] or [B T]
     return losses if reduction == "mean" else losses.view_as(targets)  # [] or [B, T]
 
 
 def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int | None) -> Tensor:
-    """Cross entropy of ``targets`` under ``head(hidden)``, in nats: ``float32[B, T]``.
+    """Return the cross entropy of ``targets`` under ``head(hidden)`` in nats, ``float32[B, T]``.
 
     Args:
         hidden: ``float[B, T, D]``.
         head: Of V rows.
         targets: ``int64[B, T]``, in [0, V).
-        logits_at_once: Most logits in one piece; None for what suits the device.
+        logits_at_once: Largest number of logits in a piece; None for one that suits the device.
     """
     if logits_at_once is None:
         logits_at_once = piece_of(hidden.device.type)

@@ -1,18 +1,18 @@
-"""Engram: a memory of hashed n-grams that adds what it knows of the last few tokens to the stream.
+"""Engram: a memory of hashed n-grams, which adds vectors for the last few tokens to the residual stream.
 
 Cheng et al., "Conditional Memory via Scalable Lookup" (arXiv 2601.07372). With c_t the canonical id of token t (tokens
 that differ in case, accents, width or surrounding space share one), for each order n and each head j
 
     hash_t = xor over k < n of  c_{t-k} m_k,    e = concat over (n, j) of  table_{n,j}[hash_t mod p_{n,j}],
 
-with odd multipliers m_k of the layer's own and another prime p for each table. The stream h decides how much of it
-passes, and a short causal convolution looks at its neighbours:
+with odd multipliers m_k, different in each layer, and a different prime p for each table. The stream h gates it, and a
+short causal convolution mixes in neighbouring positions:
 
     s = RMS(W_k e) . RMS(h) / sqrt(D),    u = sigmoid(sign(s) sqrt|s|) W_v e,    y = u + silu(conv(RMS(u))).
 
-Norms have no gains here. Tables and the convolution start at zero, so a model starts as the one without: n-grams that
-training never met add nothing. Dense Adam gives rows that are rarely met steps of full size, which was measured to hurt
-(tables of 2^17 rows, bits per byte from 1.458 to 1.528); give tables a rate of their own.
+Norms have no gains here. Tables and the convolution start at zero, so a model starts equal to the one without, and
+n-grams that training never met add nothing. Dense Adam takes steps of full size for rows that are rarely met, which can
+hurt (in one unpublished run with tables of 2^17 rows, bits per byte rose from 1.458 to 1.528); tune ``embedding_rate``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONVOLUTION_TAPS = 4
 
 
 def canonical_ids(tokens: Sequence[bytes]) -> list[int]:
-    """Number tokens so that those that differ in case, accents, width or outer space only share the least of their ids.
+    """Map tokens that differ only in case, accents, width or surrounding space to the smallest of their ids.
 
     >>> canonical_ids([b"the", b" The", b"caf\\xc3\\xa9", b"CAFE", b"\\xff", b" ", b""])
     [0, 0, 2, 2, 4, 5, 6]
@@ -52,7 +52,7 @@ def canonical_ids(tokens: Sequence[bytes]) -> list[int]:
 
 
 def table_sizes(rows: int, num_tables: int) -> list[int]:
-    """The first ``num_tables`` primes from ``rows`` on.
+    """Return the first ``num_tables`` primes from ``rows`` on.
 
     >>> table_sizes(10, 3)
     [11, 13, 17]
@@ -67,7 +67,7 @@ def table_sizes(rows: int, num_tables: int) -> list[int]:
 
 
 class NGramHash(nn.Module):
-    """Rows of the tables of each n-gram that ends at a position: ``int64[B, T, orders * heads]``."""
+    """The table rows of the n-grams that end at each position: ``int64[B, T, orders * heads]``."""
 
     canonical: Tensor
     sizes: Tensor
@@ -89,7 +89,7 @@ class NGramHash(nn.Module):
         self.register_buffer("canonical", torch.arange(vocab_size), persistent=False)  # int64[V]
 
     def read_tokens(self, tokens: Sequence[bytes]) -> None:
-        """Take the bytes of every token, by id."""
+        """Set the bytes of every token, by id."""
         self.canonical.copy_(torch.tensor(canonical_ids(tokens)))
 
     def forward(self, context: Context) -> Tensor:
@@ -123,21 +123,21 @@ class CausalConvolution(nn.Module):
         return sum((tap * y for tap, y in zip(self.taps, inputs, strict=True)), torch.zeros_like(x))  # [B, T, D]
 
     def activation_flops_per_token(self) -> int:
-        """None by the convention: channels do not mix, so this is element-wise work."""
+        """Return 0: channels do not mix, so by convention this is element-wise work."""
         return 0
 
 
 class Engram(nn.Module):
-    """Hashed n-gram memory, gated by the stream: what it adds to ``x [B, T, D]``.
+    """A hashed n-gram memory, gated by the stream; returns what it adds to ``x [B, T, D]``.
 
     Args:
         width: D.
         vocab_size: V.
-        memory_width: E, numbers that a look-up gives, over all orders and heads.
-        orders: The n of the n-grams.
-        num_heads: Tables for each order.
-        rows: Least rows of a table.
-        salt: Makes the hashes of this layer; its number.
+        memory_width: E, the number of values per look-up, over all orders and heads.
+        orders: The values of n.
+        num_heads: The number of tables for each order.
+        rows: The smallest number of rows of a table.
+        salt: The layer's number, which makes its hashes different.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 
 
 def export_huggingface(model: LanguageModel, codec: Codec, folder: Path) -> None:
-    """Write a folder that `transformers` loads, with equal logits and equal ids; its files are replaced.
+    """Write a folder that `transformers` loads, with equal logits and equal ids; files of these names are replaced.
 
     Args:
         model: A GPT with the architecture of Llama or Qwen3 (``models/huggingface.py``).

@@ -1,17 +1,17 @@
-"""The floating-point operations of a model, so that arms with different tokens can share a budget.
+"""The floating-point operations of a model, which let arms with different tokens share a budget.
 
-Convention (printed beside every number that rests on it):
+Convention (printed with every figure that depends on it):
   * 2 per multiply-add of every matrix product; element-wise work, norms, softmax and embedding look-ups count
     0;
   * attention is charged at the full window, 4 * heads * head_dim * window per token and layer forward: no
     causal discount;
-  * every head counts, a tied one too; training = 3 * forward (each product has two products of its size
-    behind it in the backward pass).
+  * every head counts, including a tied one; training = 3 * forward (in the backward pass, each product has two of its
+    size).
 
 ``torch.utils.flop_counter.FlopCounterMode`` agrees exactly, forward and backward, on the plain-attention path
 at full context (``tests/test_evaluation.py``): the first layer's input gradient is needed too, because the
-embedding below it is trained. On the fused path it charges the backward of attention 2.5 times its forward
-(recomputed scores); we do not.
+embedding below it is trained. On the fused path it charges the backward pass of attention 2.5 times
+its forward pass (recomputed scores); this count does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Flops:
 
     Attributes:
         num_events: Events per row, S.
-        by_part: The forward pass of a row, by the name of the part that computes.
+        by_part: The operations of a row's forward pass, by the name of the part.
     """
 
     num_events: int
@@ -39,36 +39,36 @@ class Flops:
 
     @property
     def forward(self) -> int:
-        """The whole forward pass of a row."""
+        """The operations of a row's forward pass."""
         return sum(self.by_part.values())
 
     @property
     def training(self) -> int:
-        """The forward and the backward pass of a row."""
+        """The operations of a row's forward and backward pass."""
         return TRAINING_PER_FORWARD * self.forward
 
     @property
     def forward_per_token(self) -> int:
-        """The forward pass, divided by the events of a row."""
+        """The operations of the forward pass per event."""
         return self.forward // self.num_events
 
     @property
     def training_per_token(self) -> int:
-        """Forward and backward pass, divided by the events of a row."""
+        """The operations of the forward and backward pass per event."""
         return self.training // self.num_events
 
     @property
     def by_module(self) -> dict[str, int]:
-        """The forward pass by part, divided by the events of a row."""
+        """The operations of the forward pass per event, by part."""
         return {name: flops // self.num_events for name, flops in self.by_part.items()}
 
 
 def count_flops(model: nn.Module, num_events: int | None = None) -> Flops:
-    """Count the operations of a model whose modules each run once per event, from its modules.
+    """Count the operations of a model from its modules, each of which runs once per event.
 
     Linear layers count ``2 * in * out`` per event; a module that multiplies activations with activations adds what its
-    ``activation_flops_per_token()`` returns. O(modules), no forward pass. ``LanguageModel.flops`` answers for every
-    model, also for those whose modules run more rarely.
+    ``activation_flops_per_token()`` returns. O(modules), no forward pass. ``LanguageModel.flops`` works for every
+    model, including those whose modules run less often.
 
     Args:
         model: The model.

@@ -1,6 +1,6 @@
-"""A decoder-only transformer, its settings in ``gpt_settings.py`` and its parts in files of their own.
+"""A decoder-only transformer. Its settings are in ``gpt_settings.py``, its parts in files of their own.
 
-Every preset and every option runs through this one ``GPT``, so an experiment can change one part at a time.
+Every preset and every option uses this one ``GPT``, so an experiment can change one part at a time.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ UNTIED_HEAD_STD = 0.002  # first logits near 0, so the first loss is near ln(voc
 
 @dataclass(frozen=True, kw_only=True)
 class GPTConfig(GPTSettings):
-    """Everything that decides a GPT's shape: the fields of `GPTSettings`, and what is made from them."""
+    """The configuration of a GPT: the fields of `GPTSettings`, and what is made from them."""
 
     @classmethod
     def from_preset(cls, preset: str, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """Make the configuration of a preset (``models/presets.py``) with fields laid over it.
+        """Make the configuration of a preset (``models/presets.py``) with fields that override it.
 
         Raises:
             ConfigError: There is no such preset or field.
@@ -53,12 +53,12 @@ class GPTConfig(GPTSettings):
 
     @classmethod
     def workshop(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """GPT-2 at workshop size: 6 layers x 384, context 256, dropout 0.2."""
+        """Make a small GPT-2: 6 layers x 384, context 256, dropout 0.2, no biases."""
         return cls.from_preset("workshop", vocab_size=vocab_size, **overrides)
 
     @classmethod
     def modern(cls, *, vocab_size: int, **overrides: Any) -> GPTConfig:
-        """RoPE, gainless RMSNorm, SwiGLU, QK norm, untied head, zero-initialised output projections."""
+        """Make a GPT with RoPE, RMSNorm without gain, SwiGLU, QK norm, untied head and zero output projections."""
         return cls.from_preset("modern", vocab_size=vocab_size, **overrides)
 
     @classmethod
@@ -99,14 +99,14 @@ class GPTConfig(GPTSettings):
         return GPT(self, kernels)
 
     def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
-        """Estimate the numbers that it keeps in memory, without making it."""
+        """Estimate the number of values that the model keeps in memory, without making it."""
         return size_of(self, device_type, kernels)
 
 
 class GPT(NextTokenModel):
     """Causal transformer over token ids; ``tokens int64[B, T] -> logits float[B, T, V]``, ``T <= context_length``.
 
-    Raises ``ConfigError`` when T exceeds the context. Initialisation draws from torch's global generator.
+    Raises ``ConfigError`` if T exceeds the context. Initialization draws from torch's global generator.
     """
 
     config: GPTConfig
@@ -133,7 +133,7 @@ class GPT(NextTokenModel):
         self.init_weights()
 
     def read_codec(self, codec: Codec) -> None:
-        """Tell the parts that want them the bytes of each token. Raises ConfigError if the codec's have none."""
+        """Pass the bytes of each token to the parts that use them. Raises ConfigError if tokens have none."""
         readers: list[Any] = [module for module in self.modules() if hasattr(module, "read_tokens")]
         tokens = token_bytes(codec) if readers else []
         for reader in readers:
@@ -146,7 +146,7 @@ class GPT(NextTokenModel):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """Draw every parameter afresh (norm gains stay one)."""
+        """Redraw every parameter (norm gains stay one)."""
         config = self.config
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
@@ -173,7 +173,7 @@ class GPT(NextTokenModel):
     def make_head(self, cache: Cache | None = None) -> Head:
         """Return the head as it is now.
 
-        Made once a pass, so that pieces of the logits share its rows; a cache keeps these from pass to pass.
+        It is made once per pass, so that pieces of the logits share its rows; a cache keeps them between passes.
         """
         rows = self.head.weight  # [V, D]
         if self.spelled_head is not None:
@@ -184,7 +184,7 @@ class GPT(NextTokenModel):
         return Head(rows, self.config.softcap)
 
     def hidden(self, context: Context) -> Tensor:
-        """What the head reads, ``float[B, T, D]``."""
+        """Return the input of the head, ``float[B, T, D]``."""
         tokens = context.ids  # int64[B, T]
         num_positions = tokens.size(1)
         if num_positions > self.context_length:
@@ -200,17 +200,17 @@ class GPT(NextTokenModel):
         return normed
 
     def nats(self, batch: Batch) -> Tensor:
-        """Cross entropy of the targets, float32[B, S], in pieces where the logits are large."""
+        """Return the cross entropy of the targets, float32[B, S], in pieces if the logits are large."""
         context = Context(batch["input"], batch.get("position"), batch.get("document"))
         hidden = self.hidden(context)  # [B, S, D]
         return head_nats(hidden, self.make_head(), batch["target"], self.kernels.logits_at_once)  # [B, S]
 
     def new_cache(self, lanes: int) -> Cache:
-        """Keys and values of ``lanes`` sequences of at most ``context_length`` ids."""
+        """Make a cache for ``lanes`` sequences of at most ``context_length`` ids."""
         return Cache(lanes, self.context_length)
 
     def next_logits(self, tokens: Tensor, last: Tensor, cache: Cache | None, positions: Tensor | None) -> Tensor:
-        """Logits after position ``last`` of each row, with a cache; see ``NextTokenModel.next_logits``."""
+        """Return the logits after position ``last`` of each row; see ``NextTokenModel.next_logits``."""
         hidden = self.hidden(Context(tokens, positions, cache=cache))  # [B, T, D]
         return self.make_head(cache)(hidden[torch.arange(len(tokens), device=tokens.device), last])  # [B, V]
 

@@ -1,4 +1,4 @@
-"""The settings of a GPT: what can be chosen, and what goes together."""
+"""The settings of a GPT and the checks of their values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MAX_ENGRAM_ROWS = 1 << 30  # of a table; primes beyond take long to find
 
 @dataclass(frozen=True, kw_only=True)
 class GPTSettings:
-    """The fields of a `GPTConfig`. Raises ``ConfigError`` on a value that cannot work.
+    """The fields of a `GPTConfig`. Raises ``ConfigError`` for a value that is out of range.
 
     Attributes:
-        vocab_size: Token ids, the end-of-document id included (``codec.vocab_size + 1``).
-        context_length: Most positions in one forward pass.
+        vocab_size: The number of token ids, including the end-of-document id (``codec.vocab_size + 1``).
+        context_length: Largest number of positions in a forward pass.
         num_layers, num_heads, width: Blocks, attention heads per block, size of the residual stream.
         positions: ``"learned"`` table added to the embedding, or ``"rope"``.
         norm, mlp: Kinds of norm and MLP (``models/blocks.py``).
@@ -32,25 +32,25 @@ class GPTSettings:
         qk_norm: Normalize queries and keys in each head.
         bias: Biases in linear layers and LayerNorm (the head never has one).
         tied_head: The output projection is the embedding table.
-        dropout: On embedding, attention weights and both residual branches.
+        dropout: Dropout probability of the embedding, the attention weights and both residual branches.
         init: ``"gpt2"``: N(0, 0.02), output projections divided by sqrt(2 layers);
-            ``"zero_output"``: N(0, 0.02) with output projections zero, so every block starts as the identity.
-        rotary_base: Of RoPE's wavelengths.
-        kv_heads: Heads of keys and values, which divide ``num_heads``; None: as many.
-        window: Positions that a layer of short windows sees; None: no layer has one.
-        window_pattern: A letter per layer, repeated: S for short windows, L for the whole context.
-        softcap: Bound c of the logits, ``c tanh(logits / c)``; None: no bound.
+            ``"zero_output"``: N(0, 0.02) with zero output projections, so every block starts as the identity.
+        rotary_base: Base of RoPE's wavelengths.
+        kv_heads: The number of key and value heads, a divisor of ``num_heads``; None: ``num_heads``.
+        window: The number of positions that a layer with a sliding window sees; None for no windows.
+        window_pattern: A letter per layer, repeated: S for a sliding window, L for the whole context.
+        softcap: Bound c of the logits, ``c tanh(logits / c)``; None for no bound.
         value_residual: Mix the first layer's values into later ones.
         attention_gate: Gate each head's output.
-        exclusive_attention: Remove a position's own value from what attention gives it: "plain", or "gated".
-        attention_residuals: Branches read mixtures of what earlier ones added: "full", or "block" for groups' sums.
-        residual_groups: Groups for "block".
-        spelled_bytes: Bytes of a token, from its first, whose vectors are added to its own; 0: none.
-        engram_layers: Layers, from 0, with a memory of n-grams.
-        engram_orders: Lengths n of its n-grams.
-        engram_heads: Hashes for each order.
-        engram_rows: Least rows of each of its tables.
-        engram_width: Numbers that a look-up gives, a multiple of orders times heads; None: the width.
+        exclusive_attention: Remove a position's own value from its attention output: "plain", or "gated".
+        attention_residuals: Each branch reads a mixture of earlier ones: "full", or "block" for sums of groups.
+        residual_groups: The number of groups for "block".
+        spelled_bytes: The number of leading bytes of a token whose vectors are added to its own; 0 for none.
+        engram_layers: The layers, counted from 0, with an n-gram memory.
+        engram_orders: The lengths n of its n-grams.
+        engram_heads: The number of hashes for each order.
+        engram_rows: The smallest number of rows of each of its tables.
+        engram_width: The number of values per look-up, a multiple of orders times heads; None: the width.
     """
 
     vocab_size: int
@@ -132,16 +132,16 @@ class GPTSettings:
 
     @property
     def num_kv_heads(self) -> int:
-        """Heads of keys and values."""
+        """The number of key and value heads."""
         return self.kv_heads or self.num_heads
 
     @property
     def memory_width(self) -> int:
-        """Numbers that a look-up of n-grams gives."""
+        """The number of values that a look-up of n-grams returns."""
         return self.engram_width or self.width
 
     def window_of(self, layer: int) -> int | None:
-        """Positions that a layer sees; None: the whole context."""
+        """Return the number of positions that a layer sees; None for the whole context."""
         return self.window if self.window_pattern[layer % len(self.window_pattern)] == "S" else None
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The numbers that a GPT keeps in memory, from its configuration alone: parameters exactly, activations estimated."""
+"""The size of a GPT in memory, from its configuration alone: parameters exactly, activations estimated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastcompress.models.protocol import Kernels, ModelSize
 
 
 def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSize:
-    """Estimate what ``config.build(kernels)`` keeps on a kind of device."""
+    """Estimate the size of ``config.build(kernels)`` on a kind of device."""
     tables = config.vocab_size * config.width * (1 if config.tied_head else 2)
     # The fused kernel keeps no scores, but on the CPU there is none with dropout.
     has_scores = kernels.attention == "plain" or (config.dropout > 0 and device_type == "cpu")
@@ -31,7 +31,7 @@ def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSiz
 
 
 def _mlp_inputs(config: GPTSettings) -> int:
-    """Values that the MLP's first matrix computes: SwiGLU has gates, too."""
+    """Return the number of outputs of the MLP's first matrix, which for SwiGLU include the gates."""
     hidden = mlp_hidden(config.mlp, config.width)
     return 2 * hidden if config.mlp == "swiglu" else hidden
 
@@ -75,7 +75,7 @@ def _num_branches(config: GPTSettings) -> int:
 
 
 def _other_parameters(config: GPTSettings) -> int:
-    """Those that no block has, or not every block."""
+    """Count the parameters outside blocks, and those that only some blocks have."""
     width = config.width
     others = _norm_parameters(config)
     if config.positions == "learned":
@@ -95,7 +95,7 @@ def _other_parameters(config: GPTSettings) -> int:
 
 
 def _block_activations(config: GPTSettings) -> int:
-    """How many numbers autograd keeps of a block for each event, without attention scores."""
+    """Return the number of values that autograd keeps per event and block, without attention scores."""
     width, hidden = config.width, mlp_hidden(config.mlp, config.width)
     kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
     kept += 4 * hidden if config.mlp == "swiglu" else 2 * hidden  # SwiGLU: gate, up, silu(gate), product
@@ -109,7 +109,7 @@ def _block_activations(config: GPTSettings) -> int:
 
 
 def _option_activations(config: GPTSettings) -> int:
-    """Of what is not the same in every block, for each event: copies and norms of depth's sources, and memories."""
+    """Return the same for parts that are not in every block: sources of attention residuals, and memories."""
     kept = 0
     if config.attention_residuals != "off":
         groups = None if config.attention_residuals == "full" else config.residual_groups

@@ -1,8 +1,10 @@
-"""GPTs as models of Hugging Face's `transformers`, with equal logits, and back. `transformers` itself is not needed.
+"""Conversion of GPTs to and from models of Hugging Face's `transformers`, with equal logits.
 
-A GPT with RoPE, RMSNorm and SwiGLU is a `LlamaForCausalLM`. With QK norm it is a `Qwen3ForCausalLM`: that one
-normalizes before it rotates, but a rotation changes no length, so without a gain both orders are the same. What fits
-neither is refused by the setting's name. A norm without a gain becomes one whose gain is 1.
+`transformers` itself is not needed.
+
+A GPT with RoPE, RMSNorm and SwiGLU is a `LlamaForCausalLM`. With QK norm it is a `Qwen3ForCausalLM`: Qwen3 normalizes
+before it rotates, but a rotation changes no length, so without a gain both orders are the same. A setting that neither
+has raises an error with its name. A norm without a gain becomes one whose gain is 1.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _NEEDED = {"positions": ("rope",), "norm": ("rmsnorm", "rmsnorm_gain"), "mlp": (
 
 
 def architecture_of(config: GPTConfig) -> Architecture:
-    """Return the architecture that computes what a GPT does. Raises ConfigError for a setting that none has."""
+    """Return the architecture equivalent to a GPT. Raises ConfigError for a setting that neither has."""
     for name, value in config.to_json().items():
         if name in _NEEDED and value not in _NEEDED[name]:
             raise ConfigError(
@@ -55,7 +57,7 @@ def architecture_of(config: GPTConfig) -> Architecture:
 def to_huggingface(model: GPT) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return the fields of config.json (without those of the tokenizer) and the tensors of model.safetensors.
 
-    Raises ConfigError for a setting that no architecture there has.
+    Raises ConfigError for a setting that neither architecture has.
     """
     config = model.config
     architecture = architecture_of(config)
@@ -94,7 +96,7 @@ def to_huggingface(model: GPT) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def from_huggingface(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> GPT:
-    """Make the GPT of a Llama or Qwen3: what `to_huggingface` returned, or another one that a GPT can compute.
+    """Make the GPT equivalent to a Llama or Qwen3 model, such as `to_huggingface` returns.
 
     Raises:
         ConfigError: A setting there has no counterpart here.
@@ -115,7 +117,7 @@ def from_huggingface(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -
 
 
 def _block_tensors(block: Any, config: GPTConfig) -> dict[str, Tensor]:
-    """The tensors of a layer, by their names there."""
+    """Return the tensors of a layer, by their names in `transformers`."""
     head_dim = config.width // config.num_heads
     sizes = [config.width, *[_kv_heads(config) * head_dim] * 2]
     tensors = {
@@ -153,7 +155,7 @@ def _load_block(block: Any, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _settings(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The settings of the GPT that computes what config.json describes."""
+    """Return the settings of the GPT that config.json describes."""
     kind = fields.get("model_type")
     if kind not in _TYPES.values():
         raise ConfigError(f"model_type is {kind!r}; it must be {' or '.join(_TYPES.values())} to be imported")
@@ -214,7 +216,7 @@ def _check_tensors(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor], *,
 
 
 def _gain(norm: nn.Module, config: GPTConfig) -> Tensor:
-    """The gain of an RMSNorm; 1 where it has none."""
+    """Return the gain of an RMSNorm, or 1 if it has none."""
     weight = getattr(norm, "weight", None)
     return torch.ones(config.width) if weight is None else weight
 

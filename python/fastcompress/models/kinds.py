@@ -1,6 +1,6 @@
-"""The kinds of models: one table, from the name that settings and checkpoints use to the configuration class.
+"""The kinds of models: a table from the name in settings and checkpoints to the configuration class.
 
-A new model is one file that defines a configuration and a model (``protocol.py``), and one line here.
+To add a kind, write one file with a configuration and a model (``protocol.py``), and add one line here.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def make_model_config(settings: Mapping[str, Any], codec: Codec) -> ModelConfig:
     """Make a model's configuration for a codec.
 
     Args:
-        settings: ``kind`` ("gpt" if it is left out) and what that kind's ``from_settings`` takes.
+        settings: ``kind`` (default: "gpt") and the settings that ``from_settings`` of that kind takes.
         codec: The codec whose tokens the model reads.
 
     Raises:
-        ConfigError: There is no such kind or setting, or a value cannot work.
+        ConfigError: There is no such kind or setting, or a value is out of range.
     """
     kind = _kind_of(settings)
     return kind.from_settings({name: value for name, value in settings.items() if name != "kind"}, codec)
 
 
 def model_config_from_json(fields: Mapping[str, Any]) -> ModelConfig:
-    """Restore the configuration that a checkpoint holds. Raises ConfigError if it is not one."""
+    """Restore the configuration that a checkpoint holds. Raises ConfigError if it is invalid."""
     kind = _kind_of(fields)
     retired = {"attention"} if "kind" not in fields else set()  # a kernel, kept with the model in version 1
     return kind.from_json({name: value for name, value in fields.items() if name not in retired})

@@ -1,4 +1,4 @@
-"""Settings of a GPT that belong together, by name, and the dial that sets its size. Needs no torch."""
+"""Named presets of a GPT, and the sizes that follow from its depth. Needs no torch."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _WORKSHOP_SIZE = {"num_layers": 6, "num_heads": 6, "width": 384, "context_length
 
 PRESETS: dict[str, dict[str, Any]] = {
     "gpt2": _GPT2,
-    # GPT-2 at workshop size; no biases and dropout 0.2, as in the published character-level run on Tiny Shakespeare
-    # that it is compared to.
+    # A small GPT-2 without biases and with dropout 0.2, as in nanoGPT's config/train_shakespeare_char.py.
     "workshop": {**_GPT2, **_WORKSHOP_SIZE, "bias": False, "dropout": 0.2},
-    # RoPE, gainless RMSNorm, SwiGLU, QK norm, untied head, output projections that start at zero: the defaults.
+    # The defaults: RoPE, RMSNorm without gain, SwiGLU, QK norm, untied head, output projections initialized to zero.
     "modern": {},
-    # What LLaMA's exchange format can hold (Touvron et al., arXiv 2302.13971).
+    # The architecture of LLaMA (Touvron et al., arXiv 2302.13971), at the size of `workshop`.
     "llama": {"norm": "rmsnorm_gain", "qk_norm": False, "init": "gpt2"},
     # GPT-2's shape with RoPE and SwiGLU, rows of 512 tokens, meant for a vocabulary of 32,768: 110M parameters.
     "fineweb": {**_GPT2, "positions": "rope", "mlp": "swiglu", "context_length": 512},
@@ -38,7 +37,7 @@ HEAD_WIDTH = 64
 
 
 def shape_of_depth(depth: int) -> dict[str, int]:
-    """The shape of a model of ``depth`` layers: width 64 a layer, heads of 64. At 12 it is GPT-2's of 124M parameters.
+    """Return the shape of a model of ``depth`` layers, with as many heads of width 64; 12 gives GPT-2's smallest.
 
     >>> shape_of_depth(12)
     {'num_layers': 12, 'num_heads': 12, 'width': 768}

@@ -1,10 +1,10 @@
-"""What a model is to everything around it: trainer, evaluation, generation and studies know nothing else of one.
+"""The interface of models: all that trainer, evaluation, generation and studies know of one.
 
-A model owns its nats. It says which rows it reads (``data/rows.py``), what each event of them costs under its
-prediction, how many operations a row takes, and how it is decoded one symbol after the other. Only bytes are a common
-currency: the nats of two models compare once both are divided by the bytes of the same text.
+A model defines the rows that it reads (``data/rows.py``), the cost in nats of each event in them, the number of
+operations per row, and how it decodes symbol by symbol. Models with different rows are compared per byte: their nats
+divided by the bytes of the same text.
 
-A new kind of model is one file: a frozen dataclass with a ``kind``, which makes rows and models, and a subclass of
+A new kind of model is one file with a frozen dataclass that has a ``kind`` and makes rows and models, and a subclass of
 ``LanguageModel``; and one line in the table of kinds (``kinds.py``).
 """
 
@@ -31,11 +31,11 @@ AttentionKind = Literal["sdpa", "plain"]
 
 @dataclass(frozen=True)
 class Kernels:
-    """How a machine computes a model; another choice changes rounding only, so a run may resume under it.
+    """The kernels that compute a model. They affect rounding only, so a run may resume with others.
 
     Attributes:
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out, the oracle).
-        logits_at_once: Most logits that exist at a time; None for what suits the device.
+        logits_at_once: Largest number of logits in memory at a time; None for one that suits the device.
     """
 
     attention: AttentionKind = "sdpa"
@@ -53,7 +53,7 @@ DEFAULT_KERNELS = Kernels()
 
 @dataclass(frozen=True)
 class ModelSize:
-    """Numbers that a model keeps in memory, known before it is made.
+    """The number of values that a model keeps in memory, known before it is made.
 
     Attributes:
         parameters: Trained numbers.
@@ -77,12 +77,12 @@ class ModelSize:
 
 
 class ModelConfig(Protocol):
-    """The settings that decide what a model computes: a frozen dataclass.
+    """The settings that determine what a model computes; a frozen dataclass.
 
     Attributes:
         kind: The name in the table of kinds.
         context_length: Events per row.
-        width: Numbers per event in its widest stream, by which threads are chosen.
+        width: Width of the widest stream, from which the number of threads is chosen.
     """
 
     kind: ClassVar[str]
@@ -94,12 +94,12 @@ class ModelConfig(Protocol):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], codec: Codec) -> ModelConfig:
-        """Make the configuration for a codec from settings by name, of which ``preset`` may be one."""
+        """Make the configuration for a codec from settings by name, possibly including ``preset``."""
         ...
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> ModelConfig:
-        """Build from what ``to_json`` returned, perhaps in an older version. Raises ConfigError for unknown names."""
+        """Build from what ``to_json`` of this or an older version returned. Raises ConfigError for unknown names."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -115,16 +115,16 @@ class ModelConfig(Protocol):
         ...
 
     def size(self, device_type: str = "cpu", kernels: Kernels = DEFAULT_KERNELS) -> ModelSize:
-        """Estimate the numbers it keeps in memory, without making it."""
+        """Estimate the number of values that the model keeps in memory, without making it."""
         ...
 
 
 class Stepper(Protocol):
-    """Decoding: several documents, one a lane, grow by one symbol at a time.
+    """Decodes several documents, one per lane, a symbol at a time.
 
     Attributes:
-        lanes: Documents that grow together.
-        done: Which lanes have reached the end of their document; what is pushed to those is ignored.
+        lanes: The number of documents.
+        done: Marks the lanes whose document has ended; symbols pushed to those are ignored.
     """
 
     lanes: int
@@ -135,25 +135,25 @@ class Stepper(Protocol):
         ...
 
     def weights(self) -> Tensor:
-        """Return unnormalised log-probabilities of the next symbol, ``float[lanes, A]``; -inf for illegal ones.
+        """Return unnormalized log-probabilities of the next symbol, ``float[lanes, A]``; -inf for illegal ones.
 
         A is the size of the next field's alphabet; all lanes are at the same field.
         """
         ...
 
     def push(self, symbols: Sequence[int]) -> list[bytes]:
-        """Append a symbol to each lane and return the bytes that became known, a lane."""
+        """Append a symbol to each lane and return the bytes that became known in each."""
         ...
 
 
 class LanguageModel(nn.Module, ABC):
-    """A model of rows. ``config`` is what made it."""
+    """A language model; ``config`` is the configuration that made it."""
 
     config: ModelConfig
 
     @abstractmethod
     def nats(self, batch: Batch) -> Tensor:
-        """Return what each event costs, every head summed: float32[B, S], whatever the weights of the rows."""
+        """Return the cost of each event in nats, summed over heads, float32[B, S]; weights of events do not matter."""
 
     @abstractmethod
     def flops(self) -> Flops:
@@ -161,13 +161,13 @@ class LanguageModel(nn.Module, ABC):
 
     @abstractmethod
     def stepper(self, codec: Codec, lanes: int = 1, stride: int | None = None) -> Stepper:
-        """Decode ``lanes`` documents together.
+        """Make a stepper that decodes ``lanes`` documents together.
 
         Args:
             codec: The codec of the model's rows.
             lanes: The number of documents.
-            stride: Where a document outgrows the context, how far the window moves on, as in evaluations; default: half
-                the context. With the same stride, what is generated and what is scored have the same probabilities.
+            stride: How far the window moves when a document exceeds the context, as in evaluations. Default: half the
+                context. With equal strides, generation and evaluation use the same probabilities.
         """
 
     @abstractmethod
@@ -175,11 +175,11 @@ class LanguageModel(nn.Module, ABC):
         """Draw a batch of valid columns from torch's global generator, for checks; at most ``max_events`` a row."""
 
     def uniform_nats(self) -> float | None:
-        """Return the nats per event of a model that knows nothing, which a fresh one is near; None: not known."""
+        """Return the nats per event of a uniform prediction, which a fresh model is near; None if unknown."""
         return None
 
     def parameter_roles(self) -> dict[str, Role]:
-        """Return the role of each parameter by its name, a shared one once; optimizers go by it (``roles.py``)."""
+        """Return the role of each parameter by name, a shared one once, for optimizers (``roles.py``)."""
         return default_roles(self)
 
     def rows(self, codec: Codec) -> Rows:
@@ -190,9 +190,9 @@ class LanguageModel(nn.Module, ABC):
             raise MismatchError(f"{error}; use the codec that the model was trained with") from None
 
     def read_codec(self, codec: Codec) -> None:
-        """Take from the codec what the model knows about tokens beside its weights, such as their bytes.
+        """Read from the codec what the model needs to know about tokens, such as their bytes.
 
-        Called after the model is built, before it computes anything; a checkpoint does not hold it. Most kinds need
+        Called after the model is built and before it computes anything; checkpoints do not hold this. Most kinds need
         nothing. Raises ConfigError if the codec lacks it.
         """
 
@@ -200,21 +200,21 @@ class LanguageModel(nn.Module, ABC):
         """Count the parameters, a tied one once.
 
         Args:
-            embedding: Count embedding tables (and heads tied to one), too.
+            embedding: Include embedding tables, and heads tied to one.
         """
         tables = {id(module.weight) for module in self.modules() if isinstance(module, nn.Embedding)}
         return sum(p.numel() for p in self.parameters() if embedding or id(p) not in tables)
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where the parameters are; the CPU for a model without any."""
+    """Return the device of the parameters; the CPU for a model without any."""
     parameter = next(model.parameters(), None)
     return torch.device("cpu") if parameter is None else parameter.device
 
 
 @contextlib.contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Dropout off inside, every module's own mode as before outside."""
+    """Turn dropout off within the block, and restore every module's mode after it."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

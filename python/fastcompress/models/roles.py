@@ -1,6 +1,6 @@
 """The roles of a model's parameters, by which optimizers treat them.
 
-A model says them (``LanguageModel.parameter_roles``); ``default_roles`` are the rules for a model that does not:
+A model may define them (``LanguageModel.parameter_roles``). The rules of ``default_roles`` are:
 
     memory      the table of a ``MemoryTable``: of its many rows, a step meets few
     spelled     the table of a ``SpelledTable``: of its few rows, a token reads several

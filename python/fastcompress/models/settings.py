@@ -1,4 +1,4 @@
-"""Settings that are kept as JSON: how a configuration is built from what was stored or typed."""
+"""Settings stored as JSON or typed by users: building and checking a configuration."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def settings_from_json(cls: type[Settings], fields: Mapping[str, Any], kind: str
 
     Args:
         cls: The dataclass, which checks the values.
-        fields: Values by name; a setting that is left out has its default.
-        kind: The word for such a setting in messages: "model" or "training".
+        fields: Values by name; missing settings have their defaults.
+        kind: The kind of settings in messages: "model" or "training".
 
     Raises:
-        ConfigError: A name is not that of a setting.
+        ConfigError: There is no setting of a given name.
     """
     known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
     for name in fields:
@@ -32,7 +32,7 @@ def settings_from_json(cls: type[Settings], fields: Mapping[str, Any], kind: str
 
 
 def unknown_setting(name: str, known: Iterable[str], kind: str) -> ConfigError:
-    """Make the error for a name that is not that of a setting; it names the nearest one."""
+    """Make the error for an unknown setting; it suggests the nearest name."""
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=1)
     guess = f" (did you mean {nearest[0]!r}?)" if nearest else ""
@@ -67,5 +67,5 @@ def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is an int or a float, and no bool."""
+    """Return whether a value is an int or a float, but not a bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

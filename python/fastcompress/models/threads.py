@@ -1,9 +1,9 @@
-"""How many threads a model's passes get on the CPU.
+"""The number of CPU threads for a model's passes.
 
-Threads meet at a barrier after every operation, and torch's spin there. For a small model an operation takes less time
-than the meeting: two threads gain little on an idle machine, and on a busy one, where a thread waits for its turn on
-a processor while the other spins, they were measured at a fortieth of the speed. So small models get one thread; their
-figures then do not depend on the number of processors either (float sums do depend on how they are divided).
+Threads meet at a barrier after every operation, where torch's spin. For a small model, an operation takes less time
+than the barrier: two threads gain little on an idle machine. On a busy one, where a thread waits for a processor while
+the other spins, they were measured at a fortieth of the speed. Small models therefore get one thread, which also makes
+their figures independent of the number of processors (float sums depend on how they are divided).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def choose_threads(rows: int, positions: int, width: int) -> int:
 
 @contextlib.contextmanager
 def limited_threads(num_threads: int) -> Iterator[None]:
-    """Give torch's operations on the CPU this many threads inside, as many as before outside."""
+    """Set the number of torch's CPU threads within the block, and restore it after."""
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:

@@ -1,4 +1,4 @@
-"""Models over one column of token ids, and how they are decoded: all that such models share.
+"""The base class of models over one column of token ids, and their decoding.
 
 ``NextTokenModel`` needs ``forward(tokens) -> logits``, a vocabulary and a context; everything else follows.
 """
@@ -23,7 +23,7 @@ from fastcompress.models.trunk import Cache
 
 
 def token_rows(codec: Codec, vocab_size: int, context_length: int) -> TokenRows:
-    """Rows of ids for a model over ``vocab_size`` of them. Raises ConfigError if the codec has another number."""
+    """Return rows of ids for a model. Raises ConfigError if ``vocab_size`` is not that of the codec."""
     if vocab_size != num_symbols(codec):
         raise ConfigError(
             f"vocab_size is {vocab_size}, but codec {codec.name} and the end of document need {num_symbols(codec)}"
@@ -32,9 +32,9 @@ def token_rows(codec: Codec, vocab_size: int, context_length: int) -> TokenRows:
 
 
 def token_bytes(codec: Codec) -> list[bytes]:
-    """Return the bytes of each id, and none for the end of a document.
+    """Return the bytes of each id; those of the end of a document are empty.
 
-    Raises ConfigError if an id has no bytes of its own, as a copy of earlier bytes has not.
+    Raises ConfigError if an id has no bytes of its own, such as a copy of earlier bytes.
     """
     try:
         return [codec.decode([number]) for number in range(codec.vocab_size)] + [b""]
@@ -60,7 +60,7 @@ class NextTokenModel(LanguageModel):
             raise MismatchError(f"{error}; use the codec that the model was trained with") from None
 
     def nats(self, batch: Batch) -> Tensor:
-        """Cross entropy of the targets: float32[B, S]."""
+        """Return the cross entropy of the targets, float32[B, S]."""
         return next_token_loss(self(batch["input"]), batch["target"], reduction="none")  # [B, S]
 
     def flops(self) -> Flops:
@@ -68,32 +68,32 @@ class NextTokenModel(LanguageModel):
         return count_flops(self, self.context_length)
 
     def uniform_nats(self) -> float:
-        """The logarithm of the vocabulary."""
+        """Return the logarithm of the vocabulary size."""
         return math.log(self.vocab_size)
 
     def random_batch(self, num_rows: int, max_events: int) -> dict[str, Tensor]:
-        """Inputs and targets that have nothing to do with each other, all of weight 1."""
+        """Draw independent inputs and targets, all of weight 1."""
         num_events = min(self.context_length, max_events)
         both = torch.randint(self.vocab_size, (2, num_rows, num_events)).to(device_of(self))  # int64[2, B, S]
         weight = torch.ones(num_rows, num_events, device=both.device)  # [B, S]
         return {"input": both[0], "target": both[1], "weight": weight}
 
     def stepper(self, codec: Codec, lanes: int = 1, stride: int | None = None) -> Stepper:
-        """Decode with a cache where the model has one, else by recomputing the window for each symbol."""
+        """Make a stepper, which decodes with the model's cache or else recomputes the window for each symbol."""
         return TokenStepper(self, codec, lanes, stride)
 
     def new_cache(self, lanes: int) -> Cache | None:
-        """An empty cache for ``next_logits``; None: the model has none."""
+        """Make an empty cache for ``next_logits``; None if the model has none."""
         return None
 
     def next_logits(self, tokens: Tensor, last: Tensor, cache: Cache | None, positions: Tensor | None) -> Tensor:
-        """Logits of what follows position ``last`` of each row.
+        """Return the logits of the id after position ``last`` of each row.
 
         Args:
             tokens: ``int64[B, T]``.
             last: ``int64[B]``, in [0, T).
-            cache: Earlier positions, to be extended by these.
-            positions: ``int64[B, T]``, where these stand; None without a cache.
+            cache: The cache of earlier positions, which these extend.
+            positions: ``int64[B, T]``, the positions of these tokens; None without a cache.
 
         Returns:
             ``float[B, vocab_size]``.
@@ -103,9 +103,9 @@ class NextTokenModel(LanguageModel):
 
 
 class TokenStepper:
-    """Decoding of ids in a window that slides as evaluations slide theirs.
+    """Decodes ids in a window that slides as in evaluations.
 
-    The ids of a document are numbered from 0, which is the end of document that stands before it. A window begins at a
+    The ids of a document are numbered from 0, the end-of-document id before it. A window begins at a
     multiple of ``stride`` and holds at most ``context_length`` ids; when it is full, it moves on by ``stride`` and its
     ids are read again in one pass. In between, a model with a cache reads one id a step, in buffers of fixed shape.
     """
@@ -130,11 +130,11 @@ class TokenStepper:
         self._weights: Tensor | None = None
 
     def begin(self, prompts: Sequence[bytes]) -> None:
-        """Begin a document in each lane. Raises DataError if the codec cannot spell a prompt."""
+        """Begin a document in each lane. Raises DataError if the codec cannot encode a prompt."""
         self.begin_tokens([[self.end, *self.codec.encode(prompt).tolist()] for prompt in prompts])
 
     def begin_tokens(self, prompts: Sequence[Sequence[int]]) -> None:
-        """Begin each lane with ids, the end of a document first: for ids that no text is encoded as."""
+        """Begin each lane with ids, the first of which is the end of a document; unlike text, they may be any ids."""
         if len(prompts) != self.lanes:
             raise ConfigError(f"{len(prompts)} prompts were given for {self.lanes} lanes; give one for each")
         self._sequences = [list(prompt) for prompt in prompts]
@@ -144,13 +144,13 @@ class TokenStepper:
         self._cache, self._weights = None, None
 
     def weights(self) -> Tensor:
-        """Logits of the next id of each lane, ``float[lanes, vocab_size]``."""
+        """Return the logits of the next id of each lane, ``float[lanes, vocab_size]``."""
         if self._weights is None:
             self._weights = self._compute()
         return self._weights
 
     def push(self, symbols: Sequence[int]) -> list[bytes]:
-        """Append an id to each lane that is not done; the end of document makes it done."""
+        """Append an id to each lane that is not done; the end of a document ends its lane."""
         self._weights = None
         pieces = []
         for lane, symbol in enumerate(symbols):
@@ -168,7 +168,7 @@ class TokenStepper:
         return piece
 
     def _begin_of(self, length: int) -> int:
-        """Where the window begins from which the id after ``length`` ids is predicted."""
+        """Return the start of the window from which the id after ``length`` ids is predicted."""
         beyond = length - self.model.context_length
         return max(0, -(-beyond // self.stride)) * self.stride
 
@@ -189,7 +189,7 @@ class TokenStepper:
         return weights
 
     def _read(self, windows: list[list[int]], first_positions: list[int]) -> Tensor:
-        """Logits after the last id of each window; shorter ones are padded on the right, where nothing looks."""
+        """Return the logits after the last id of each window; shorter ones are padded on the right, which is masked."""
         longest = max(map(len, windows))
         device = device_of(self.model)
         tokens = torch.tensor([window + [self.end] * (longest - len(window)) for window in windows], device=device)

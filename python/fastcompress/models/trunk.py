@@ -1,8 +1,8 @@
-"""The residual stream, and what blocks may know beside it.
+"""The residual stream, and the context that blocks read with it.
 
-A pre-norm transformer adds to its stream what each branch of each block returns: x <- x + f(x). The trunk does the
-adding and the blocks return f(x) alone, so that a trunk may combine the branches otherwise (Attention Residuals weigh
-all earlier ones) with the same blocks.
+A pre-norm transformer adds the output of each branch of each block to its stream: x <- x + f(x). The blocks return f(x)
+and the trunk adds it, so that another trunk can combine the branches of the same blocks differently (Attention
+Residuals weigh all earlier ones).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 
 class Cache:
-    """What the modules of a model keep between two steps of decoding, in buffers of fixed shape.
+    """The state that modules keep between steps of decoding, in buffers of fixed shape.
 
     Attributes:
-        lanes: Sequences that are decoded together.
-        length: Most positions of each.
-        constants: What a model computes once for all steps, by name.
+        lanes: The number of sequences.
+        length: Largest number of positions of each.
+        constants: Values that a model computes once for all steps, by name.
     """
 
     def __init__(self, lanes: int, length: int) -> None:
@@ -34,12 +34,12 @@ class Cache:
         """Write keys and values at their positions and return the whole buffers.
 
         Args:
-            module: Whose they are; each module has buffers of its own.
+            module: The module that they belong to; each has buffers of its own.
             key, value: ``float[lanes, H, T, K]``.
             positions: ``int64[lanes, T]``, in [0, length).
 
         Returns:
-            Keys and values, ``float[lanes, H, length, K]``; what lies after a lane's last position means nothing.
+            Keys and values, ``float[lanes, H, length, K]``; values after a lane's last position are undefined.
         """
         if module not in self._kept:
             shape = (self.lanes, key.size(1), self.length, key.size(3))
@@ -54,12 +54,12 @@ class Cache:
         """Write values of any shape at their positions and return the whole buffer.
 
         Args:
-            module: Whose they are; each module has a buffer of its own.
+            module: The module that they belong to; each has a buffer of its own.
             x: ``[lanes, T, ...]``.
             positions: ``int64[lanes, T]``, in [0, length).
 
         Returns:
-            ``[lanes, length, ...]``; what lies after a lane's last position means nothing.
+            ``[lanes, length, ...]``; values after a lane's last position are undefined.
         """
         if module not in self._histories:
             self._histories[module] = x.new_zeros(self.lanes, self.length, *x.shape[2:])
@@ -71,15 +71,15 @@ class Cache:
 
 @dataclass(frozen=True)
 class Context:
-    """What blocks may know beside the stream: B rows of T positions.
+    """The input of blocks besides the stream: B rows of T positions.
 
     Attributes:
-        ids: ``int64[B, T]``, the symbols that the stream began with.
+        ids: ``int64[B, T]``, the symbols whose embeddings the stream started from.
         positions: ``int64[B, T]``; None: 0 .. T - 1 in every row.
-        documents: ``int64[B, T]``, the number of the document that a position belongs to: a position sees those of its
-            own document only. None: all of a row are of one.
-        cache: Earlier positions, when decoding; None: the rows are whole.
-        shared: What modules leave for later ones in the same pass, by name.
+        documents: ``int64[B, T]``, the number of each position's document: a position sees its own document only. None
+            if each row is one document.
+        cache: The cache of earlier positions when decoding; None if rows are whole.
+        shared: Values that modules leave for later ones in the same pass, by name.
     """
 
     ids: Tensor
@@ -89,10 +89,10 @@ class Context:
     shared: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def visible(self, window: int | None = None) -> Tensor | None:
-        """Which positions each position sees, ``bool[B or 1, 1, T, positions]``.
+        """Return the mask of the positions that each position sees, ``bool[B or 1, 1, T, positions]``.
 
         Args:
-            window: At most this many, the position itself included; None: all up to and including itself.
+            window: The largest number of positions, including the position itself; None for no limit.
 
         Returns:
             None if each position sees all up to and including itself.
@@ -121,10 +121,10 @@ class Context:
         return seen[:, None]  # [B or 1, 1, T, positions]
 
     def earlier(self, module: nn.Module, x: Tensor, distances: Sequence[int], fill: float) -> list[Tensor]:
-        """Values of the same document some positions before each, for every distance.
+        """Return the values of the same document at some distances before each position.
 
         Args:
-            module: Whose values they are: under this the cache keeps those of earlier passes.
+            module: The module whose values they are; the cache keeps those of earlier passes under it.
             x: ``[B, T, ...]``, the values of this pass.
             distances: Positions to go back, 1 or more.
             fill: The value where the document has no such position.
@@ -145,7 +145,7 @@ class Context:
         return [values.masked_fill(~exists[shape], fill) for values, exists in found]
 
     def _reaches(self, distance: int) -> Tensor:
-        """Whether a position's document had begun ``distance`` positions before it, ``bool[B or 1, T]``."""
+        """Return whether a position's document had begun ``distance`` positions before it, ``bool[B or 1, T]``."""
         exists = (torch.arange(self.ids.size(1), device=self.ids.device) >= distance)[None]  # [1, T]
         if self.documents is not None:
             exists = exists & (self.documents == self.documents.roll(distance, 1))  # [B, T]
@@ -167,13 +167,13 @@ Branch = Callable[[Tensor, Context], Tensor]  # (stream [B, T, D], context) -> w
 
 
 class HasBranches(Protocol):
-    """A block as the trunk sees it."""
+    """The interface of a block for the trunk."""
 
     branches: Iterable[Branch]
 
 
 class Trunk(nn.Module):
-    """Blocks around a residual stream; ``x [B, T, D] -> [B, T, D]``."""
+    """A residual stream and its blocks; ``x [B, T, D] -> [B, T, D]``."""
 
     def __init__(self, blocks: Iterable[nn.Module]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Studies: arms under one budget, and the report of them. Needs the extra `train`."""
+"""Studies, which compare tokenizations under one budget, and searches for settings. Needs the extra `train`."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

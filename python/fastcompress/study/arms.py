@@ -1,8 +1,7 @@
-"""The studies: which arms are compared, on which text, under which budget.
+"""Studies: the arms that are compared, the text and the budget.
 
-An arm is a way to turn text into tokens, and a model that reads them. Everything else is the same for all arms of a
-study: documents, training FLOPs, model size (but for the vocabulary), context in tokens, optimizer settings, evaluated
-bytes.
+An arm is one tokenization and the model trained on it. Everything else is the same for all arms of a study: documents,
+training FLOPs, model size (apart from the vocabulary), context in tokens, optimizer settings, evaluated bytes.
 """
 
 from __future__ import annotations
@@ -11,24 +10,25 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fastcompress.bpe import BPE
 from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec
 from fastcompress.data.corpora import Corpus
 from fastcompress.errors import ConfigError
 
-Preset = Literal["workshop", "modern"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One tokenization. ``make_codec`` may look at the corpus's training split only, but for `character_codec`.
+    """One tokenization.
 
-    It should be a function of a module, or a `functools.partial` of one: then a study makes the arm in a process of its
-    own.
-
-    name: also its folder's name. label: for people. note: what a reader of its figures should know.
+    Attributes:
+        name: The name of the arm and of its folder.
+        label: The name that the report shows.
+        make_codec: Makes the codec from a corpus, of which it may read the training split only (`character_codec` is
+            the exception). If it is a function of a module, or a `functools.partial` of one, the study runs the arm
+            in a process of its own.
+        note: What a reader of its figures should know.
     """
 
     name: str
@@ -39,20 +39,29 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A comparison that `runner.run_study` can run.
+    """A comparison for `runner.run_study`.
 
-    training_flops: what each arm may spend, counted as `evaluation.flops` counts.
-    model: overrides of the preset, the same for every arm (``vocab_size`` comes from the codec).
-    training: fields of ``TrainConfig`` apart from horizon, seed and device.
-    tuning: how ``model`` and ``training`` were chosen, a sentence for the report.
+    Attributes:
+        name: The name of the study.
+        corpus: The corpus, as `load_corpus` takes it.
+        arms: The tokenizations to compare.
+        preset: The preset of the model (``models/presets.py``).
+        training_flops: The budget of each arm (``models/flops.py`` says how FLOPs are counted).
+        model: Settings that override the preset, the same for every arm; ``vocab_size`` comes from the codec.
+        training: Fields of ``TrainConfig`` apart from horizon, seed and device.
+        evaluated_split: The split that the final figures are measured on.
+        prompt: The beginning of each arm's sample.
+        sample_bytes: The length of a sample, about.
+        tuning: A sentence for the report that says how ``model`` and ``training`` were chosen.
 
-    Raises ConfigError when there is no arm, two share a name, or a name cannot be a folder's.
+    Raises:
+        ConfigError: There is no arm, two arms share a name, or a name cannot be that of a folder.
     """
 
     name: str
     corpus: str
     arms: Sequence[Arm]
-    preset: Preset
+    preset: str
     training_flops: float
     model: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
@@ -75,16 +84,17 @@ class Study:
 
 
 def character_codec(corpus: Corpus) -> Codec:
-    """The alphabet of the whole corpus, held-out text included: a character it lacks could not be scored at all.
+    """Make a codec for the alphabet of the whole corpus, including held-out text.
 
-    Only which characters exist leaks, as in the workshop's ``sorted(set(text))``.
+    A character that the alphabet lacks could not be scored at all. All that leaks is the set of characters, as in the
+    usual ``sorted(set(text))``.
     """
     documents = (*corpus.train, *corpus.validation, *corpus.test)
     return CharCodec.train(document.data for document in documents)
 
 
 def bpe_arm(vocab_size: int, pattern: str = "cl100k") -> Arm:
-    """BPE trained on the training split."""
+    """Make an arm whose BPE vocabulary is trained on the training split."""
     return Arm(
         name=f"bpe-{vocab_size}",
         label=f"BPE {vocab_size:,}",
@@ -112,7 +122,7 @@ CHARACTERS = Arm(
 STUDIES = {
     study.name: study
     for study in (
-        # Small enough for two CPU cores in three minutes: the shape of the result, not its size, is the point.
+        # Small enough for three minutes on two CPU cores: it shows what a result looks like.
         Study(
             name="quick",
             corpus="python-docs",
@@ -132,8 +142,9 @@ STUDIES = {
             tuning="Batch size, learning rate and warm-up were tuned on this same text, for all arms together, in a "
             "few runs (benchmarks/LOG.md).",
         ),
-        # The workshop's sizes: 6 layers x 384, context 256, 64 sequences a step. The budget is 5,000 steps of its
-        # 65-character model: 80 passes over one megabyte, which dropout and the best checkpoint make harmless.
+        # The sizes of nanoGPT's character model: 6 layers x 384, context 256, 64 sequences per step. The budget is its
+        # 5,000 steps with 65 characters: 80 passes over one megabyte, which dropout and the best checkpoint make
+        # harmless.
         Study(
             name="shakespeare",
             corpus="tiny-shakespeare",
@@ -158,7 +169,7 @@ STUDIES = {
 
 
 def find_study(name: str) -> Study:
-    """The study of that name, or ConfigError with the names there are."""
+    """Return the study of that name. Raises ConfigError, with the known names, if there is none."""
     if name not in STUDIES:
         raise ConfigError(f"there is no study {name!r}; the studies are {', '.join(STUDIES)}")
     return STUDIES[name]

@@ -1,8 +1,8 @@
-"""Cells of a study: one arm under one seed and one budget, made in a process and a folder of its own.
+"""Cells of a study: one arm with one seed and one budget, run in a process and a folder of its own.
 
-Making a cell means: train a codec, encode, train a model, evaluate it on the common bytes, sample from it. In a process
-of its own it cannot take the others with it when memory runs out, and leaves nothing behind for the next one: threads,
-compiled kernels, memory of a card. A cell that fails says so in the report, and the others are made all the same.
+A cell trains a codec, encodes the text, trains a model, evaluates it on the common bytes and samples from it. Because
+it has a process of its own, it cannot take other cells down when memory runs out, and it leaves no threads, compiled
+kernels or GPU memory behind. A cell that fails appears in the report as failed, and the others are run all the same.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """One arm under one seed and one budget.
+    """One arm with one seed and one budget.
 
     Attributes:
-        study: The study that it is of.
-        arm: How its text becomes tokens.
-        seed: Of weights, batches, dropout and sample.
-        training_flops: What it may spend.
+        study: The study.
+        arm: The arm.
+        seed: Seed for weights, batches, dropout and the sample.
+        training_flops: The budget.
         device: As in ``MachineConfig``.
-        folder: Its own.
-        settings: The study's (``folder.study_settings``).
+        folder: The folder of the cell.
+        settings: The settings of the study (``folder.study_settings``).
     """
 
     study: Study
@@ -62,12 +62,12 @@ class Cell:
 
 
 def make_cell(cell: Cell, *, progress: bool, isolate: bool) -> Entry:
-    """Make a cell, or go on making it, and return its entry in the report.
+    """Run a cell, or continue it, and return its entry in the report.
 
     Args:
         cell: The cell.
         progress: Show progress bars.
-        isolate: In a process of its own, unless the study cannot be pickled (``make_codec`` is a lambda, say).
+        isolate: Use a process of its own, unless the study cannot be pickled (for example, ``make_codec`` is a lambda).
 
     Raises:
         CellError: Its process died.
@@ -80,12 +80,12 @@ def make_cell(cell: Cell, *, progress: bool, isolate: bool) -> Entry:
 
 
 def must_stop_study(error: BaseException) -> bool:
-    """Return whether an error of a cell concerns the whole study: an interruption, or a folder of something else."""
+    """Return whether an error of a cell ends the whole study: an interruption, or a folder of another study."""
     return isinstance(error, (OutputError, FormatError)) or not isinstance(error, Exception)
 
 
 def run_cell(cell: Cell, progress: bool) -> Entry:
-    """Make a cell in this process; its entry is then in its folder's ``result.json``, too."""
+    """Run a cell in this process and return its entry, which is also written to its folder's ``result.json``."""
     since = time.perf_counter()
     study, arm, seed, device = cell.study, cell.arm, cell.seed, cell.device
     corpus = load_corpus(study.corpus)
@@ -177,7 +177,7 @@ def _describe_training(result: TrainResult, tokens: TokenDataset) -> dict[str, A
 
 
 def _describe_curve(training: TrainConfig, model: ModelConfig, held_out: list[bytes]) -> dict[str, Any]:
-    """Describe how the curve and the best checkpoint were measured: quicker than the final figure."""
+    """Describe how the curve and the best checkpoint were measured, which is quicker than the final score."""
     sample = first_documents(held_out, training.evaluation.eval_bytes)
     device = choose_device(training.machine.device)
     return {
@@ -189,14 +189,14 @@ def _describe_curve(training: TrainConfig, model: ModelConfig, held_out: list[by
 
 
 def _sample(study: Study, model: LanguageModel, codec: Codec, tokens: TokenDataset, seed: int) -> str:
-    """The prompt and about ``sample_bytes`` bytes of continuation, however many tokens that takes."""
+    """Return the prompt and about ``sample_bytes`` bytes of continuation."""
     num_tokens = round(study.sample_bytes * tokens.num_tokens / tokens.num_bytes)
     pieces = generate(model, codec, study.prompt.encode(), max_tokens=num_tokens, temperature=0.8, seed=seed)
     return study.prompt + "".join(pieces)
 
 
 def _notes(tokens: TokenDataset) -> list[str]:
-    """The workshop's check: a model can only learn the bigrams its text shows it."""
+    """Describe the coverage of token bigrams: a model can learn only those in its text."""
     coverage = bigram_coverage(tokens.read(0, tokens.num_tokens), tokens.vocab_size + 1)
     return [
         f"The training text holds {coverage.num_seen:,} of {coverage.num_possible:,} possible token pairs "
@@ -205,7 +205,7 @@ def _notes(tokens: TokenDataset) -> list[str]:
 
 
 def describe_machine(device: str, num_threads: int) -> dict[str, Any]:
-    """Describe what ran an arm, as far as speed and reproducibility depend on it."""
+    """Describe the machine, as far as speed and reproducibility depend on it."""
     chosen = choose_device(device)
     return {
         "device": chosen.type,
@@ -217,7 +217,7 @@ def describe_machine(device: str, num_threads: int) -> dict[str, Any]:
 
 
 def _processor_name() -> str:
-    """The processor's model where the system tells it (Linux does so in a file only), else its kind."""
+    """Return the model of the processor if the system reports it (Linux: in a file only), else its architecture."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(errors="replace").splitlines():

@@ -1,16 +1,15 @@
-"""Line charts as SVG text, drawn by hand.
+"""Line charts as SVG text, without a plotting library.
 
-No plotting library, because a chart of this report is two axes and a dozen polylines, and because
-hand-written SVG keeps what such a library would lose: text stays text (selectable, searchable, in the page's
-own font), colours follow the reader's light or dark scheme through CSS classes, the same study gives the same
-bytes under every library version, and the core package installs nothing for it.
+A chart of this report is two axes and about a dozen polylines. Writing the SVG directly keeps text as text (selectable,
+searchable, in the page's font), lets colours follow the reader's light or dark scheme through CSS classes, gives the
+same bytes for the same study under every library version, and needs no further dependency.
 
-A series is told apart three ways, so colour is never needed alone: colour (8, colour-blind safe), marker (7
-shapes) and dash (4 patterns). As 8 and 7 share no factor, 56 series in a row all look different. Colours and
-dashes are the classes ``s0`` to ``s7`` and ``d0`` to ``d3`` of the page's style sheet.
+Series differ in colour (8, colour-blind safe), marker (7 shapes) and dash (4 patterns), so no reader depends on colour
+alone. As 8 and 7 share no factor, 56 consecutive series all look different. Colours and dashes are the classes ``s0``
+to ``s7`` and ``d0`` to ``d3`` of the page's style sheet.
 
-Each chart is drawn once per ``Layout``: text in an SVG shrinks with the picture, so a phone gets a narrow
-drawing of its own, whose text is as large as the wide one's, and the style sheet shows one of the two.
+Each chart is drawn once per ``Layout``. Text in an SVG shrinks with the picture, so phones get a narrow drawing whose
+text is as large as that of the wide one; the style sheet shows one of the two.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One line. ``style`` is its place in the study: the same number looks the same in every chart."""
+    """One line. ``style`` is its index in the study, which gives it the same look in every chart."""
 
     label: str
     style: int
@@ -101,7 +100,7 @@ class Axis:
 
 
 def linear_ticks(low: float, high: float, *, integer: bool = False) -> list[float]:
-    """Evenly spaced round numbers that enclose ``[low, high]``, at most ``MAX_TICKS + 2`` of them."""
+    """Return evenly spaced round numbers that enclose ``[low, high]``, at most ``MAX_TICKS + 2`` of them."""
     span = max(high - low, abs(high) * 0.02, 1e-3)  # equal values still get an axis
     magnitude = 10.0 ** math.floor(math.log10(span / MAX_TICKS))
     step = next(m * magnitude for m in (1, 2, 5, 10) if span / (m * magnitude) <= MAX_TICKS * (1 + 1e-9))
@@ -112,7 +111,7 @@ def linear_ticks(low: float, high: float, *, integer: bool = False) -> list[floa
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, on a short axis with 3s or 2s and 5s between, that enclose ``[low, high]``; both > 0."""
+    """Return powers of ten that enclose ``[low, high]``, both > 0; on a short axis also 3s, or 2s and 5s."""
     decades = math.log10(high / low)
     mantissas = (1, 2, 5) if decades < 1 else (1, 3) if decades < 2.2 else (1,)
     exponents = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
@@ -137,11 +136,10 @@ def superscript(exponent: int) -> str:
 
 
 def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions in ``[low, high]``, ordered as ``targets``, ``gap`` apart, of least squared distance to them.
+    """Return the positions in ``[low, high]``, ordered and ``gap`` apart, nearest to ``targets`` by least squares.
 
-    Less the room that those before it need, no position may fall below the one before: that is isotonic
-    regression, done by pooling neighbours that collide around their mean. A gap that does not fit is narrowed
-    until it does. O(n log n).
+    After subtracting the room that earlier positions need, positions must not decrease: an isotonic regression, solved
+    by pooling neighbours that collide around their mean. A gap that does not fit is narrowed. O(n log n).
     """
     if len(targets) > 1:
         gap = min(gap, (high - low) / (len(targets) - 1))
@@ -172,7 +170,7 @@ def is_drawable(point: Point, *, log_x: bool) -> bool:
 
 
 def swatch(style: int) -> str:
-    """A sample of a series' line and marker, for legends and headings; hidden from screen readers."""
+    """Draw a sample of a series' line and marker, for legends and headings; hidden from screen readers."""
     return (
         f'<svg class="swatch s{style % NUM_COLOURS}" viewBox="0 0 30 12" width="30" height="12" '
         'aria-hidden="true">'
@@ -190,13 +188,15 @@ def line_chart(
     log_x: bool,
     description: str,
 ) -> str:
-    """One ``<svg>`` with axes, gridlines, a line per series and, where the layout has room, their names.
+    """Draw an ``<svg>`` with axes, gridlines, a line per series and, if the layout has room, their names.
 
     Args:
-        series: what to draw. Points that ``is_drawable`` refuses break the line; if none is left, axes alone.
-        key: a name unique in the page (it makes the ids).
-        description: what a screen reader says instead of the picture; plain text like all other strings.
-    Never fails on any float. Early values far above all others are cut off at the top edge (``y_range``).
+        series: The lines. Points that ``is_drawable`` refuses break a line; without any other point, only axes are
+            drawn.
+        key: A name that is unique in the page, from which ids are made.
+        description: A description for screen readers; plain text like all other strings.
+
+    Works for any floats. Early values far above all others are cut off at the top edge (``y_range``).
     """
     if layout.labels:
         longest = max((len(s.label) for s in series), default=0)
@@ -229,11 +229,10 @@ def line_chart(
 
 
 def y_range(drawn: Sequence[Sequence[Point]]) -> tuple[float, float]:
-    """The range worth a reader's attention: the lowest value to the highest after each run's first tenth.
+    """Return the range to show: from the lowest value to the highest after each run's first tenth.
 
-    An untrained model's first values are several times the last ones; shown whole, they squeeze the part
-    where the runs differ into a few pixels. Values above ``UNIFORM_BITS`` (a run that blew up) do not widen
-    it.
+    An untrained model's first values are several times the last ones and would squeeze the part where runs differ into
+    a few pixels. Values above ``UNIFORM_BITS`` (a run that diverged) do not widen the range.
     """
     late = [p.y for points in drawn for p in points if p.x >= 0.1 * points[-1].x]
     if not late:
@@ -268,7 +267,7 @@ def _axes(x: Axis, y: Axis, x_title: str, y_title: str) -> list[str]:
 
 
 def _series(series: Series, x: Axis, y: Axis, clip: str) -> str:
-    """The line (a new sub-path after each gap) and its markers, each with its tooltip."""
+    """Draw the line (a new sub-path after each gap) and its markers, each with a tooltip."""
     path, spots, pen_is_down = [], [], False
     for point in series.points:
         if not is_drawable(point, log_x=x.is_log):
@@ -299,7 +298,7 @@ def _marker(style: int, x: float, y: float, tooltip: str | None = None) -> str:
 
 
 def _end_labels(series: Sequence[Series], drawn: Sequence[Sequence[Point]], x: Axis, y: Axis) -> list[str]:
-    """Each series' name at the right, level with the end of its line or tied to it by a thin leader."""
+    """Draw each series' name at the right, level with the end of its line or tied to it by a thin leader."""
     ends = [(x.at(p[-1].x), min(max(y.at(p[-1].y), y.end), y.begin)) if p else (x.end, y.begin) for p in drawn]
     heights = spread([end_y for _, end_y in ends], 16, y.end, y.begin)
     labels = []

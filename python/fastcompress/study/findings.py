@@ -1,4 +1,4 @@
-"""What a study's figures say, in sentences and facts: the headline, what weakens it, how things were measured."""
+"""The findings of a study in sentences and facts: headline, caveats, protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arm = Mapping[str, Any]
 
 
 def name_of(arm: Arm) -> str:
-    """An arm's label, short enough to stand in a sentence; not escaped."""
+    """Return an arm's label, short enough for a sentence; not escaped."""
     return charts.shorten(arm["label"], 48)
 
 
@@ -68,7 +68,7 @@ def _flops_are_equal(arms: Sequence[Arm]) -> bool:
 
 
 def budget_part(arm: Arm) -> float:
-    """Which part of its steps an arm's best checkpoint had behind it, 1 for a run without steps."""
+    """Return the fraction of an arm's steps that its best checkpoint had made; 1 for a run without steps."""
     return float(arm["best_step"] / arm["steps"]) if arm["steps"] else 1.0
 
 
@@ -77,7 +77,7 @@ def _is_early(arm: Arm) -> bool:
 
 
 def headline(arms: Sequence[Arm]) -> str:
-    """The result in one plain sentence, not escaped. ``arms`` are sorted by ``bits``, fewest first."""
+    """Return the result in one sentence, not escaped. ``arms`` are sorted by ``bits``, lowest first."""
     best = arms[0]
     if bits(best) == math.inf:
         return "Every arm diverged: there are no bits per byte to compare."
@@ -99,7 +99,7 @@ def headline(arms: Sequence[Arm]) -> str:
 
 
 def cautions(arms: Sequence[Arm]) -> list[str]:
-    """List what makes the headline less certain than it sounds, as sentences, not escaped; ``arms`` as there."""
+    """Return sentences that qualify the headline, not escaped; ``arms`` as for ``headline``."""
     found = []
     scored = [arm for arm in arms if bits(arm) < math.inf]
     if len(scored) < len(arms):
@@ -129,7 +129,7 @@ def cautions(arms: Sequence[Arm]) -> list[str]:
 
 
 def _machines(arms: Sequence[Arm]) -> list[Mapping[str, Any]]:
-    """The machines that arms name, each once; older reports name one for all, outside the arms."""
+    """Return the distinct machines of the arms; older reports name one for all, outside the arms."""
     found: list[Mapping[str, Any]] = []
     for arm in arms:
         if "machine" in arm and arm["machine"] not in found:
@@ -156,7 +156,7 @@ def lede(study: Mapping[str, Any]) -> str:
 
 
 def facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The terms of the experiment: (name, escaped HTML)."""
+    """Return the conditions of the experiment as (name, escaped HTML)."""
     corpus, split = study["corpus"], study["evaluated_split"]
     train, held_out = corpus["splits"]["train"], corpus["splits"][split]
     scored = study["arms"][0]["evaluation"]
@@ -217,7 +217,7 @@ def _chance(study: Mapping[str, Any]) -> str:
 
 
 def _by_arm(values: Sequence[str]) -> str:
-    """The one value of all arms, or all there are."""
+    """Return the value that all arms share, or each arm's."""
     distinct = list(dict.fromkeys(values))
     return distinct[0] if len(distinct) == 1 else f"{' or '.join(distinct)}, by arm"
 
@@ -228,7 +228,7 @@ def _windows(context: int, stride: int) -> str:
 
 
 def curve_protocol(study: Mapping[str, Any]) -> str:
-    """Sample, windows and precision of the curves, which choose the checkpoints; not escaped."""
+    """Describe sample, windows and precision of the curves, which select the checkpoints; not escaped."""
     arms, split = study["arms"], study["evaluated_split"]
     if not all("curve_evaluation" in arm for arm in arms):
         return "On which sample, with which stride and in which precision the curves were measured is not recorded."
@@ -244,7 +244,7 @@ def curve_protocol(study: Mapping[str, Any]) -> str:
 
 
 def table_protocol(study: Mapping[str, Any]) -> str:
-    """Sample, windows and precision of the table's bits per byte; not escaped."""
+    """Describe sample, windows and precision of the table's bits per byte; not escaped."""
     arms, split = study["arms"], study["evaluated_split"]
     whole, scores = study["corpus"]["splits"][split]["bytes"], [arm["evaluation"] for arm in arms]
     sample = _by_arm([f"{part_of(one['num_bytes'], whole)} bytes" for one in scores])
@@ -254,7 +254,7 @@ def table_protocol(study: Mapping[str, Any]) -> str:
 
 
 def flops_per_byte_rule(study: Mapping[str, Any]) -> str:
-    """What FLOPs per byte divide by; reports older than the record of the curves' protocol left the ends out."""
+    """Describe the divisor of FLOPs per byte; reports without the curves' protocol left document ends out."""
     included = all("curve_evaluation" in arm for arm in study["arms"])
     ends = "included, as they are trained on and scored" if included else "left out in this report"
     return f"end-of-document symbols {ends}"

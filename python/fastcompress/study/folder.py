@@ -1,9 +1,9 @@
-"""What a study's folder remembers, so that no arm made otherwise enters a report.
+"""The records in a study's folder, which keep arms made with other settings out of its report.
 
     arms/study.json          every setting of the study, what its corpus holds, seed, device and version
     arms/<arm>/result.json   the same for one arm, with its codec; the time spent on it; once done, its report entry
 
-Both are compared with what is asked now. Codecs are compared by fingerprint, since how one is made is code.
+Both are compared with the current settings. Codecs are compared by fingerprint, since making one is code.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ Settings = dict[str, Any]  # plain values only: what JSON gives back
 
 
 def study_settings(study: Study, corpus: Corpus, seed: int, device_kind: str) -> Settings:
-    """All that decides a study's figures, but for the codecs and the speed of the machine.
+    """Return everything that determines a study's figures, except the codecs and the speed of the machine.
 
-    device_kind: "cpu", "cuda" or "mps"; arms computed on different kinds round differently.
+    Args:
+        study: The study.
+        corpus: Its corpus.
+        seed: Its seed.
+        device_kind: "cpu", "cuda" or "mps"; each rounds differently.
     """
     settings = {
         **_plain_fields(study, "arms"),
@@ -45,7 +49,7 @@ def study_settings(study: Study, corpus: Corpus, seed: int, device_kind: str) ->
 
 
 def arm_settings(settings: Settings, arm: Arm, codec: Codec) -> Settings:
-    """The part of ``study_settings`` that decides one arm's entry, and its codec."""
+    """Return the part of ``study_settings`` that determines one arm's entry, and the arm's codec."""
     own = {name: value for name, value in settings.items() if name not in ("arms", "arm_order")}
     return _as_json({**own, "arm": _plain_fields(arm, "make_codec"), "codec_fingerprint": codec.fingerprint})
 
@@ -60,11 +64,11 @@ def _as_json(settings: dict[str, Any]) -> Settings:
 
 
 def claim(directory: Path, settings: Settings) -> None:
-    """Mark ``directory`` as the study's, or check that it is.
+    """Mark ``directory`` as the folder of the study, or check that it is.
 
     Raises:
-        OutputError: it holds another study, naming what differs, or cannot be written.
-        FormatError: its mark is damaged.
+        OutputError: It holds another study (the message names what differs), or cannot be written.
+        FormatError: Its mark is damaged.
     """
     path = directory / "arms" / "study.json"
     make_folder(path.parent, directory)
@@ -89,9 +93,9 @@ class ArmRecord:
     """An arm's ``result.json``.
 
     Attributes:
-        made_from: ``arm_settings``.
-        seconds: spent on the arm, over all interruptions.
-        entry: its part of report.json; None until it is done.
+        made_from: The settings of the arm (``arm_settings``).
+        seconds: Seconds spent on the arm, over all interruptions.
+        entry: Its part of report.json; None until it is done.
     """
 
     path: Path
@@ -102,11 +106,11 @@ class ArmRecord:
 
     @classmethod
     def open(cls, path: Path, made_from: Settings, since: float) -> ArmRecord:
-        """What ``path`` holds, or a new record; ``since`` is when work on the arm began or went on.
+        """Read the record at ``path``, or make a new one; ``since`` is the time when work on the arm began or resumed.
 
         Raises:
-            OutputError: the arm was made from something else, naming what differs, or its folder cannot be made.
-            FormatError: the file is damaged.
+            OutputError: The arm has other settings (the message names what differs), or its folder cannot be made.
+            FormatError: The file is damaged.
         """
         if not path.exists():
             make_folder(path.parent, path.parent)
@@ -124,14 +128,14 @@ class ArmRecord:
         return cls(path, made_from, since, float(seconds), entry)
 
     def keep_time(self) -> None:
-        """Count the time since the last call, and write the record."""
+        """Add the time since the last call, and write the record."""
         now = time.perf_counter()
         self.seconds, self.since = self.seconds + now - self.since, now
         content = {"made_from": self.made_from, "seconds": self.seconds, "entry": self.entry}
         write_atomically(self.path, to_bytes(content))
 
     def finish(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Write the record with ``entry`` and, in it, the time the arm took; returns the entry."""
+        """Write the record with ``entry``, which gets the arm's total time, and return the entry."""
         self.entry = {**entry, "wall_seconds": self.seconds + time.perf_counter() - self.since}
         self.keep_time()
         return self.entry

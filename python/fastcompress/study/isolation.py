@@ -1,4 +1,4 @@
-"""Work in a process of its own: it cannot take others with it when memory runs out, and leaves nothing behind."""
+"""Processes for single functions, so that neither a lack of memory nor leftover state affects the caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastcompress.training.distributed import can_be_sent
 
 
 class CellError(RuntimeError):
-    """The process of a cell ended without a word."""
+    """The process of a cell ended without a result."""
 
 
 def run_isolated(work: Callable[..., Any], *arguments: Any, name: str) -> Any:
@@ -27,7 +27,7 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, name: str) -> Any:
 
     Args:
         work: A function of a module.
-        arguments: What it takes.
+        arguments: Its arguments.
         name: The name of the process.
 
     Raises:
@@ -59,7 +59,7 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, name: str) -> Any:
 
 
 def _run_and_tell(sender: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """In the process: send what comes out, or what was raised."""
+    """Run in the process; send the result or the error."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C in a terminal reaches the parent, which passes it on, once
     try:
@@ -73,7 +73,7 @@ def _run_and_tell(sender: Connection, work: Callable[..., Any], arguments: tuple
 
 @contextlib.contextmanager
 def _signals_go_to(pid: int | None) -> Iterator[None]:
-    """While entered, pass SIGINT and SIGTERM on to a process, which saves what it has and says that it was stopped."""
+    """Within the block, forward SIGINT and SIGTERM to a process, which saves its state and reports that it stopped."""
     if pid is None or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,8 @@
-"""The page of a study: plain sentences computed from its figures, two charts, a table and the samples.
+"""The page of a study: sentences computed from its figures, two charts, a table and the samples.
 
-The page is one file that needs nothing else: no script at all, no font, no image, no request. Its content
-security policy forbids each of them, so even a mistake in the escaping here could not run a sample's text as
-code. The fixed words and the style sheet stand in ``report_template.html``. Equal studies give equal bytes.
+The page is one self-contained file without scripts, fonts, images or requests. Its content security policy forbids
+them, so even a mistake in the escaping here could not run a sample's text as code. The fixed words and the style sheet
+are in ``report_template.html``. Equal studies give equal bytes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from fastcompress.study.wording import (
 
 
 def render_page(study: Mapping[str, Any]) -> str:
-    """The whole page for a study that ``report.validate`` accepts; any numbers, names and texts will do.
+    """Render the page of a study that ``report.validate`` accepts, with any numbers, names and texts.
 
-    Arms stand in the order of their bits per byte; each keeps the colour of its place in the study.
+    Arms are sorted by bits per byte; each keeps the colour of its place in the study.
     """
     template = (resources.files(__package__) / "report_template.html").read_text(encoding="utf-8")
     styles = sorted(range(len(study["arms"])), key=lambda i: bits(study["arms"][i]))  # ties keep their order
@@ -77,7 +77,7 @@ def render_page(study: Mapping[str, Any]) -> str:
 
 
 def element_hash(template: str, element: str) -> str:
-    """The content security policy's name for a page's one style sheet ("style") or script ("script")."""
+    """Return the content security policy's hash of a page's only style sheet ("style") or script ("script")."""
     content = template.partition(f"<{element}>")[2].partition(f"</{element}>")[0]
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
@@ -88,7 +88,7 @@ def _list(css_class: str, items: Sequence[str]) -> str:
 
 
 def _both_layouts(arms: Sequence[Arm], styles: Sequence[int], key: str) -> str:
-    """Validation bits per byte against ``key`` ("flops" or "step"), drawn for wide and for narrow screens."""
+    """Draw validation bits per byte against ``key`` ("flops" or "step"), for wide and for narrow screens."""
     log_x = key == "flops"
     series, ends = [], []
     for arm, style in zip(arms, styles, strict=True):
@@ -114,7 +114,7 @@ def _both_layouts(arms: Sequence[Arm], styles: Sequence[int], key: str) -> str:
 
 
 def _point(label: str, point: Mapping[str, Any], key: str) -> charts.Point:
-    """One measurement of a curve; null (never measured, or diverged) becomes the NaN that breaks the line."""
+    """Return a point of a curve; null (never measured, or diverged) becomes a NaN, which breaks the line."""
     x, y = (math.nan if point[name] is None else point[name] for name in (key, "validation_bits_per_byte"))
     train = finite(point["train_bits_per_byte"])
     lines = [
@@ -189,7 +189,7 @@ def _two_lines(first: str, second: str) -> str:
 
 
 def _sample(arm: Arm, style: int) -> str:
-    """Show what one model wrote, with its notes. A sample that starts with its prompt shows the prompt once."""
+    """Render a model's sample and notes. A sample that starts with its prompt shows the prompt once."""
     prompt, evaluation, label = arm["prompt"], arm["evaluation"], escape(arm["label"])
     continuation = arm["sample"].removeprefix(prompt)
     score = f"{_score(arm)} bits per byte" if bits(arm) < math.inf else "diverged"

@@ -2,7 +2,7 @@
 
     write_report(study, directory)                                # both files, from the runner's dict
     load_report("runs/quick/report.json")                         # the dict again
-    python -m fastcompress.study.report runs/quick/report.json    # the page anew, from saved figures
+    python -m fastcompress.study.report runs/quick/report.json    # the page again, from saved figures
 
 This module knows the schema and the files; ``page.py`` makes the page and ``charts.py`` its drawings.
 """
@@ -86,7 +86,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def validate(study: object, *, source: str = "study report") -> None:
-    """Check that ``study`` is a version 1 study with at least one arm. Keys the schema lacks are welcome.
+    """Check that ``study`` is a version 1 study with at least one arm. Unknown keys are allowed.
 
     Raises:
         FormatError: naming ``source`` and the key that is missing or has a value of the wrong type, or the
@@ -108,7 +108,7 @@ def validate(study: object, *, source: str = "study report") -> None:
 
 
 def validate_arm(arm: object, *, source: str) -> None:
-    """Check one arm as this version's runner writes it: nothing may be missing.
+    """Check an arm as this version's runner writes it, with every key.
 
     Raises:
         FormatError: naming ``source`` and the key that is missing or has a value of the wrong type.
@@ -119,9 +119,9 @@ def validate_arm(arm: object, *, source: str) -> None:
 def _check(
     value: object, schema: dict[str, Any] | list[Any] | str, where: str, source: str, *, whole: bool = False
 ) -> None:
-    """Compare one value with its part of the schema; ``where`` is its path, such as ``arms[2].codec``.
+    """Compare a value with its part of the schema; ``where`` is its path, such as ``arms[2].codec``.
 
-    whole: keys that older reports may lack must be there, too.
+    With ``whole``, keys that older reports may lack are required, too.
     """
     if isinstance(schema, dict):
         if not isinstance(value, Mapping):
@@ -143,15 +143,14 @@ def _check(
 
 
 def write_report(study: Mapping[str, Any], directory: Path | str) -> Path:
-    """Write ``report.json`` and ``report.html`` into ``directory`` (made if need be); return the page.
+    """Write ``report.json`` and ``report.html`` into ``directory``, made if missing; return the path of the page.
 
-    The JSON is the dict itself with sorted keys; only NaN and infinities, which JSON cannot say, become null.
-    Each file is replaced at once or not at all, and neither is touched if ``study`` is invalid. Equal dicts
-    give equal bytes.
+    The JSON is the dict with sorted keys; NaN and infinities, which JSON does not have, become null. Each file is
+    replaced all or nothing, and neither is changed if ``study`` is invalid. Equal dicts give equal bytes.
 
     Raises:
-        FormatError: ``study`` lacks a key or holds a value of the wrong type (``validate``).
-        OutputError: the directory or a file cannot be written.
+        FormatError: ``study`` lacks a key or has a value of the wrong type (``validate``).
+        OutputError: The directory or a file cannot be written.
     """
     validate(study)
     page = render_page(study)
@@ -168,11 +167,11 @@ def write_report(study: Mapping[str, Any], directory: Path | str) -> Path:
 
 
 def load_report(path: Path | str) -> dict[str, Any]:
-    """The study that ``write_report`` saved, checked; numbers that were not finite come back as None.
+    """Read and check a study that ``write_report`` saved; numbers that were not finite are None.
 
     Raises:
-        DataError: no such file, or it cannot be read.
-        FormatError: not JSON, or not a version 1 study report.
+        DataError: The file cannot be read.
+        FormatError: It is not JSON, or not a version 1 study report.
     """
     path = Path(path)
     try:

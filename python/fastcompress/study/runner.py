@@ -1,10 +1,10 @@
-"""Runs a study: makes its cells, one after the other, and writes the report.
+"""The runner of studies, which runs the cells one after another and writes the report.
 
 Output folder:
 
-    report.html, report.json        what came out
+    report.html, report.json        the report
     arms/study.json                 every setting, so that another study in the same folder is refused (``folder.py``)
-    arms/<arm>/result.json          what the arm is made from; once it is done, its part of the report
+    arms/<arm>/result.json          the settings of the arm; once it is done, its part of the report
     arms/<arm>/tokens/              its shards
     arms/<arm>/run/                 its training run: `fastcompress generate` reads it as it is, `fastcompress eval` too
                                     if it is told the text (``--corpus``), which a study does not write there
@@ -54,7 +54,7 @@ def run_study(
             standard deviation of each arm's bits per byte.
         device: As in ``MachineConfig``.
         progress: Print a line for each stage and show progress bars.
-        isolate: Make each cell in a process of its own; a script that runs a study then needs the usual
+        isolate: Run each cell in a process of its own; a script that runs a study then needs the usual
             ``if __name__ == "__main__":``.
 
     Raises:
@@ -62,7 +62,7 @@ def run_study(
         OutputError: ``output`` cannot be written, holds another study or arms made otherwise, or another process
             writes to it.
         FormatError: A file in ``output`` is damaged.
-        Others: What the first cell failed with, if all of them failed.
+        Others: The error of the first cell, if all cells failed.
     """
     if seeds < 1:
         raise ConfigError(f"seeds is {seeds}; it must be at least 1")

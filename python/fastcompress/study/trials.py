@@ -1,7 +1,7 @@
 """A trial of a search: one model trained under a budget and scored, in a process and a folder of its own.
 
-<trial>/run/           its training run, which an interrupted search goes on with
-<trial>/result.json    what it was made from and what came out, once it is done
+<trial>/run/           its training run, which a resumed search continues
+<trial>/result.json    its settings and, once it is done, its result
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Trial:
         tokens: The folder of the training shards and their codec.
         validation: The documents that every trial is scored on.
         model: Settings of the model, as ``make_model_config`` takes them.
-        size: Those of them in which the models of the search differ.
+        size: The part of ``model`` in which the models of the search differ.
         training: Settings of the run.
     """
 
@@ -54,7 +54,7 @@ class Trial:
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """All that decides the trial's result, but for the text and the machine."""
+        """Everything that determines the trial's result, except the text and the machine."""
         training = {name: value for name, value in self.training.to_json().items() if name != "machine"}
         content = {"model": dict(self.model), "training": training, "package_version": __version__}
         plain: dict[str, Any] = json.loads(json.dumps(content))
@@ -75,12 +75,12 @@ class Trial:
 
 
 def make_trial(trial: Trial, *, progress: bool, isolate: bool) -> Result:
-    """Make a trial, or go on making it, and return its result; one that fails has an ``error`` and no score.
+    """Run a trial, or continue it, and return its result; a failed one has an ``error`` and no score.
 
     Args:
         trial: The trial.
         progress: Show a progress bar.
-        isolate: In a process of its own.
+        isolate: Use a process of its own.
     """
     try:
         if not isolate or (trial.path / "result.json").exists():  # there is nothing to train
@@ -92,7 +92,7 @@ def make_trial(trial: Trial, *, progress: bool, isolate: bool) -> Result:
 
 
 def run_trial(trial: Trial, progress: bool) -> Result:
-    """Make a trial in this process."""
+    """Run a trial in this process."""
     path = trial.path / "result.json"
     if path.exists():
         return _stored(path, trial)
@@ -126,7 +126,7 @@ def run_trial(trial: Trial, progress: bool) -> Result:
 
 
 def _result(trial: Trial, **figures: Any) -> Result:
-    """The settings of a trial and its figures; those that are not given are None, costs are 0."""
+    """Return the settings and figures of a trial; missing scores are None, missing costs 0."""
     optimizer = trial.training.optimizer
     return {
         "name": trial.name,

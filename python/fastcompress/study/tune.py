@@ -1,4 +1,4 @@
-"""A small search over learning rate, batch size and model size under one budget.
+"""A search over learning rate, batch size and model size under one budget.
 
 Output folder:
 
@@ -7,15 +7,16 @@ Output folder:
     search.json            the budget, the text and the seed, which every trial here shares
     trials/<trial>/        its run and its result (``trials.py``)
 
-The strategy "walk" begins in the middle of the values and moves along one axis at a time (size, batch size, rate) to
-whichever neighbour scores better, until none does. So at its end each neighbour of the best trial has been tried, and
-where the best lies at the end of an axis the report says so. "grid" tries all values with each other.
+The strategy "walk" starts in the middle of the values and moves along one axis at a time (size, batch size, rate) to a
+neighbour that scores better, until none does. At its end, each neighbour of the best trial has been tried; if the best
+value is at the end of an axis, the report says so. "grid" tries all combinations.
 
-A learning rate counts at the batch size of the start: another batch size changes the rates of all groups, and the
-weight decay, by the square-root rule (``training/scaling.py``), so that the axes disturb each other less.
+Learning rates refer to the first batch size: at another one, the rates of all groups and the weight decay follow the
+square-root rule (``training/scaling.py``), so that the axes depend less on each other.
 
-A search that was stopped goes on when it is run again with the same settings: finished trials are taken from their
-results, an unfinished one resumes from its last checkpoint. Other values of the axes use what is there, too.
+A search that was stopped continues when it is run again with the same settings: finished trials are read from their
+results, and an unfinished one resumes from its last checkpoint. A search with other values of the axes reuses finished
+trials, too.
 """
 
 from __future__ import annotations
@@ -55,17 +56,17 @@ Strategy = Literal["walk", "grid"]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What is searched. Raises ConfigError if it cannot be.
+    """The space, budget and strategy of a search. Raises ConfigError if one of them is invalid.
 
     Attributes:
-        training: The budget (``tokens``, ``flops`` or ``seconds``), and the settings that the search begins with.
+        training: The budget (``tokens``, ``flops`` or ``seconds``) and the settings that the search starts from.
         model: Settings of the model, as ``make_model_config`` takes them.
-        learning_rates: Of matrices, at the batch size of ``training``; the rates of other groups move along. Default:
-            the learning rate of ``training`` times 1/4 to 4.
+        learning_rates: Rates of matrices, at the batch size of ``training``; other groups keep their ratio to it.
+            Default: the learning rate of ``training`` times 1/4 to 4.
         batch_sizes: Rows per step. Default: the batch size of ``training`` times 1/4 to 4.
-        sizes: Settings laid over ``model``, from the smallest model to the largest. Default: ``model`` alone.
+        sizes: Settings that override ``model``, from the smallest model to the largest. Default: ``model`` alone.
         strategy: "walk" or "grid".
-        max_trials: The search ends after this many trials.
+        max_trials: Largest number of trials.
     """
 
     training: TrainConfig
@@ -88,7 +89,7 @@ class Search:
 
     @property
     def axes(self) -> tuple[list[Mapping[str, Any]], list[int], list[float]]:
-        """The sizes, batch sizes and learning rates to be tried; the latter two in rising order."""
+        """The sizes, batch sizes and learning rates to try; the latter two in ascending order."""
         rate, batch_size = self.training.optimizer.learning_rate, self.training.batch_size
         return (
             list(self.sizes or [{}]),
@@ -98,7 +99,7 @@ class Search:
 
     @property
     def start(self) -> Point:
-        """The point that a walk begins with: a size in the middle, and the values nearest to those of ``training``."""
+        """The point where a walk starts: a size in the middle, and the values nearest to those of ``training``."""
         sizes, batch_sizes, rates = self.axes
         return (
             (len(sizes) - 1) // 2,
@@ -107,7 +108,7 @@ class Search:
         )
 
     def settings(self, point: Point) -> tuple[dict[str, Any], TrainConfig]:
-        """The settings of the model and of the run at a point."""
+        """Return the settings of the model and of the run at a point."""
         sizes, batch_sizes, rates = self.axes
         size, batch_size, rate = sizes[point[0]], batch_sizes[point[1]], rates[point[2]]
         optimizer = scale_rates(self.training.optimizer, rate / self.training.optimizer.learning_rate)
@@ -129,21 +130,21 @@ def tune(
     progress: bool = True,
     isolate: bool = True,
 ) -> dict[str, Any]:
-    """Run a search, or go on with it, and return its report, which is then in ``output``, too.
+    """Run a search, or continue it, and return its report, which is also written to ``output``.
 
     Args:
-        search: What is searched.
+        search: The search.
         tokens: A folder of shards with a split "train", as ``write_shards`` makes it.
         validation: Raw documents; every trial is scored on the first ``eval_bytes`` of them.
         output: The folder of the search; made if it is missing.
         progress: Print a line for each trial, and show progress bars.
-        isolate: Make each trial in a process of its own; a script that runs a search then needs the usual
+        isolate: Run each trial in a process of its own; a script that runs a search then needs the usual
             ``if __name__ == "__main__":``.
 
     Raises:
         OutputError: ``output`` cannot be written, holds a search on another budget, text or seed, or another process
             writes to it.
-        ConfigError: No trial could be made; the first one's error.
+        ConfigError: Every trial failed; the message has the first error.
         FormatError: A file in ``output`` is damaged.
     """
     directory = Path(output)
@@ -178,7 +179,7 @@ def tune(
 
 
 class _EnoughTrialsError(Exception):
-    """The search has made as many trials as it may."""
+    """The search has reached its number of trials."""
 
 
 def _grid(search: Search, score: Callable[[Point], float]) -> None:
@@ -200,7 +201,7 @@ def _walk(search: Search, score: Callable[[Point], float]) -> None:
 
 
 def _climb(point: Point, axis: int, length: int, score: Callable[[Point], float]) -> Point:
-    """Go up an axis while that is better, else down."""
+    """Move up an axis while the score improves, otherwise down."""
     for direction in (1, -1):
         start = point
         while 0 <= point[axis] + direction < length:
@@ -216,7 +217,7 @@ def _climb(point: Point, axis: int, length: int, score: Callable[[Point], float]
 
 
 def _common_settings(search: Search, tokens: Path, sample: Sequence[bytes]) -> dict[str, Any]:
-    """What every trial in a folder shares, so that their scores compare."""
+    """Return what all trials in a folder share, so that their scores can be compared."""
     codec = load_codec(Path(tokens) / "codec.json")
     return {
         "budget": {name: getattr(search.training, name) for name in HORIZONS if name != "steps"},

@@ -13,7 +13,7 @@ _HEADER = ("", "trial", "batch", "rate", "model", "parameters", "bits/byte", "st
 
 
 def table_of(report: Mapping[str, Any]) -> str:
-    """Return the table of trials in the order in which they were made, the best one marked, and what they cost."""
+    """Return the table of trials in the order in which they were run, with the best one marked and the cost."""
     rows: list[tuple[str, ...]] = [_HEADER]
     rows += [_row(number, trial, report["best"]) for number, trial in enumerate(report["trials"], 1)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
@@ -56,9 +56,9 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
 
 
 def toml_of(model: Mapping[str, Any], training: TrainConfig) -> str:
-    """Return settings as TOML, as ``read_toml`` reads them, without the machine's.
+    """Return settings, without those of the machine, as TOML for ``read_toml``.
 
-    TOML cannot say None: such a setting is left out where that is its default, and else named in a comment.
+    TOML has no None: such a setting is left out if None is its default, and otherwise named in a comment.
     """
     top: dict[str, Any] = {name: getattr(training, name) for name in (*HORIZONS, "batch_size", "seed")}
     text = _assignments(top, {}) + "\n[model]\n" + _assignments(model, {})
@@ -71,7 +71,7 @@ def toml_of(model: Mapping[str, Any], training: TrainConfig) -> str:
 
 
 def _assignments(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Lines of "name = value"; strings, numbers and truth values are written as in JSON."""
+    """Return lines of "name = value"; strings, numbers and booleans are written as in JSON."""
     lines = []
     for name, value in values.items():
         if value is not None:

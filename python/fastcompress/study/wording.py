@@ -11,9 +11,10 @@ NBSP = "\u00a0"  # keeps a number and its unit on one line
 
 
 def is_unseen(character: str) -> bool:
-    """What a page would swallow, refuse or reorder lines by: controls, lone surrogates, format characters.
+    """Return whether a page would drop a character, refuse it or reorder lines by it.
 
-    The two joiners stay, since Persian, Indic scripts and emoji need them.
+    These are controls, lone surrogates and format characters, except the two joiners, which Persian, Indic scripts and
+    emoji need.
     """
     if character in "\u200c\u200d":
         return False
@@ -21,17 +22,17 @@ def is_unseen(character: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """``text`` on one line, with code points in place of unseen characters; not yet escaped for HTML."""
+    """Return ``text`` on one line, with code points in place of unseen characters; not escaped for HTML."""
     return "".join(f"U+{ord(c):04X}" if is_unseen(c) else c for c in text)
 
 
 def escape(text: str) -> str:
-    """``plain`` text, safe between tags and inside a quoted attribute."""
+    """Return ``plain`` text, escaped for use between tags and inside a quoted attribute."""
     return html.escape(plain(text))
 
 
 def escape_sample(text: str) -> str:
-    """Safe inside ``<pre>``: line ends and tabs stay, other unseen characters become marked boxes."""
+    """Escape for ``<pre>``: line ends and tabs are kept, other unseen characters become marked boxes."""
     return "".join(
         f'<span class="unseen">U+{ord(c):04X}</span>' if c not in "\n\t" and is_unseen(c) else html.escape(c)
         for c in text
@@ -39,7 +40,7 @@ def escape_sample(text: str) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """None for null, NaN and infinities, and for what is too large to mean anything."""
+    """Return a finite number, or None for null, NaN, infinities and numbers too large to be meaningful."""
     return value if value is not None and abs(value) <= charts.LARGEST else None
 
 
@@ -49,7 +50,7 @@ def decimals(value: float | None, places: int) -> str:
 
 
 def rounded(value: float | None) -> str:
-    """Three significant digits, as in 6.10 and 12.3; whole numbers from 100, scientific from a million."""
+    """Format to three significant digits, as in 6.10 and 12.3; whole numbers from 100, scientific from a million."""
     value = finite(value)
     if value is None:
         return "–"
@@ -58,7 +59,7 @@ def rounded(value: float | None) -> str:
 
 
 def power(value: float | None) -> str:
-    """Scientific notation, as in 1.00 × 10¹²."""
+    """Format in scientific notation, as in 1.00 × 10¹²."""
     value = finite(value)
     if not value:
         return "–" if value is None else "0"
@@ -67,7 +68,7 @@ def power(value: float | None) -> str:
 
 
 def scaled(count: int) -> str:
-    """Three significant digits with k, M or B, as people write model sizes."""
+    """Format to three significant digits with k, M or B, as for model sizes."""
     for size, suffix in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{rounded(count / size)} {suffix}"

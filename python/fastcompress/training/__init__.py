@@ -1,4 +1,4 @@
-"""Training runs: settings, the entry `train`, and what a run leaves behind. Needs the extra `train`."""
+"""Training runs: settings, functions that train and finetune, and the files of a run. Needs the extra `train`."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

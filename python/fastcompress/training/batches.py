@@ -1,4 +1,4 @@
-"""What a run reads: batches on their way to the device, one read ahead, and its validation sample."""
+"""The input of a run: batches on the device, one of them read ahead, and the validation sample."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fastcompress.models.protocol import Batch
 
 
 class BatchFeed:
-    """``loader``'s batches as tensors on ``device``, one read ahead in a thread (a GPU step is shorter than a read).
+    """The batches of ``loader`` as tensors on ``device``, one of them read ahead in a thread.
 
-    The loader is only ever used by that thread. Batches are those of ``loader.batch(step)`` for any order of
-    steps.
+    (A step on a GPU takes less time than reading a batch.) Only that thread uses the loader. Steps may be asked for in
+    any order, and the batches are those of ``loader.batch(step)``.
     """
 
     def __init__(self, loader: RowLoader, device: torch.device) -> None:
@@ -35,7 +35,7 @@ class BatchFeed:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def batch(self, step: int) -> Batch:
-        """Return the batch of ``step``. Errors of the loader are raised here."""
+        """Return the batch of ``step``. Errors of the loader are raised by this call."""
         if self._ahead is None or self._ahead[0] != step:
             self._ahead = (step, self._thread.submit(self._read, step))
         batch = self._ahead[1].result()  # columns, [B, S] each
@@ -50,5 +50,5 @@ class BatchFeed:
 
 
 def first_documents(documents: Sequence[bytes], max_bytes: int | None) -> list[bytes]:
-    """Return the first documents, up to ``max_bytes`` in all; the last one may be cut, as ``take_bytes`` does."""
+    """Return the first documents, at most ``max_bytes`` in total; the last one may be cut, as by ``take_bytes``."""
     return [document.data for document in take_bytes((Document("", data) for data in documents), max_bytes)]

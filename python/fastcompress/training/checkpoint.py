@@ -1,21 +1,20 @@
 """Checkpoints: one safetensors file each, tensors as tensors and everything else as JSON in its header.
 
 FORMAT, version 2. Tensor names: ``model/<parameter>``; ``optimizer/<parameter>/<state>``; ``random/<device
-type>`` (uint8, torch's generator states; ``random/<rank>/<device type>`` for ranks after the first, if the run had
-several: the file is the same otherwise, and a run goes on under any number of ranks).
-Header metadata: ``format``, ``version`` and ``state``, a JSON
-object (kind and configuration of the model, training settings, fingerprints of codec and rows, where the run
-stands, loss scaling). A tied head
-is stored once, under the embedding's name. ``best.safetensors`` holds the model's tensors only;
-``last.safetensors`` all that a resumed run needs. Version 1 had other names for some parameters of the only kind of
-model that there was (``renamed_parameters`` of its class), flat training settings and no ``rows``; it is read, too.
-No pickle, so loading a stranger's checkpoint runs no code.
+type>`` (uint8, torch's generator states), and ``random/<rank>/<device type>`` for ranks after the first. Nothing else
+depends on the number of ranks, so a run can resume under any number of them.
+Header metadata: ``format``, ``version`` and ``state``, a JSON object (kind and configuration of the model, training
+settings, fingerprints of codec and rows, progress of the run, loss scaling). A tied head is stored once, under the
+embedding's name. ``best.safetensors`` holds the model's tensors only, ``last.safetensors`` everything that a resumed
+run needs. Version 1 is read, too: it has no ``rows``, flat training settings, and other names for some parameters of
+its only kind of model (``renamed_parameters`` of its class). Nothing is pickled, so loading a checkpoint runs no code
+from it.
 
-The metadata also hold ``sha256``, a checksum over every byte of the file (``checksum.py``), and the state says which
-run the file belongs to and what its codec.json is (``run``), so damage and files of another run are noticed.
-Checkpoints of older versions have neither; they load with a warning.
+The metadata also hold ``sha256``, a checksum over every byte of the file (``checksum.py``), and the state identifies
+the run and its codec.json (``run``), so damage and files of another run are detected. Checkpoints of older versions
+have neither; they load with a warning.
 
-Writing is all or nothing: a temporary file beside the target, on disk before it is renamed.
+A checkpoint is written all or nothing: to a temporary file beside the target, which is on disk before it is renamed.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with what belongs to it; the figures are those of the checkpoint's step."""
+    """A trained model with its codec and settings; the figures are those at the checkpoint's step."""
 
     model: LanguageModel
     codec: Codec
@@ -87,7 +86,7 @@ class Run:
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Write a checkpoint, all or nothing. Raises OutputError if it cannot be written; an older one then stays."""
+    """Write a checkpoint, all or nothing. Raises OutputError if it cannot be written; an older file is then kept."""
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -163,7 +162,7 @@ def load_model_tensors(model: nn.Module, checkpoint: Checkpoint, path: Path) -> 
 
 
 def _spread_like(parameter: Tensor, whole: Tensor) -> Tensor:
-    """Return this rank's part of a tensor, as a distributed one, if the parameter is distributed."""
+    """Return a tensor distributed like the parameter, or unchanged if the parameter is not distributed."""
     mesh = getattr(parameter, "device_mesh", None)
     if mesh is None or not whole.dim():
         return whole
@@ -173,7 +172,7 @@ def _spread_like(parameter: Tensor, whole: Tensor) -> Tensor:
 
 
 def renamed(model: nn.Module, checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """Return the checkpoint's tensors under the names that ``model`` has today."""
+    """Return the checkpoint's tensors under the current names of ``model``'s parameters."""
     names: dict[str, str] = getattr(model, "renamed_parameters", {}) if checkpoint.version in OLDER_VERSIONS else {}
     prefixes = {part + old: part + new for part in (MODEL, OPTIMIZER) for old, new in names.items()}
 
@@ -227,7 +226,7 @@ def load_optimizer_tensors(
 
 
 def random_tensors(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Tensor]:
-    """Return the states of the generators that dropout on ``device`` draws from, those of all ranks on the first."""
+    """Return the states of the generators that dropout on ``device`` draws from; the first rank gets those of all."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -242,7 +241,7 @@ def _random_name(device_type: str, rank: int) -> str:
 
 
 def load_random_tensors(device: torch.device, checkpoint: Checkpoint, ranks: Ranks = ALONE) -> None:
-    """Restore what ``random_tensors`` returned; a generator that is not in the checkpoint keeps its state."""
+    """Restore what ``random_tensors`` returned. A generator that the checkpoint lacks keeps its state."""
     names = {device_type: _random_name(device_type, ranks.rank) for device_type in ("cpu", "cuda", "mps")}
     states = {kind: checkpoint.tensors[name] for kind, name in names.items() if name in checkpoint.tensors}
     if "cpu" in states:
@@ -297,7 +296,7 @@ def load_run(run_directory: Path, *, which: Literal["best", "last"] = "best", de
 
 
 def _model_of(config: ModelConfig, checkpoint: Checkpoint, path: Path) -> LanguageModel:
-    """Make the model with the checkpoint's weights; allocates nothing for a configuration that does not fit them."""
+    """Make the model with the checkpoint's weights; allocate nothing if the configuration does not fit them."""
     stored = sum(t.numel() for name, t in checkpoint.tensors.items() if name.startswith(MODEL))
     if config.size().parameters > 4 * stored:  # not even its shapes are worth making
         raise FormatError(f"{path}: lacks tensors of the model that it describes; it is damaged")

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def fill_in(file: BinaryIO, head_bytes: int) -> None:
-    """Replace the placeholder in the first `head_bytes` bytes of a finished file by its checksum."""
+    """Replace the placeholder in the first `head_bytes` bytes of a finished file by the file's checksum."""
     begin = _find(file, head_bytes)
     assert begin is not None, "the file's writer puts the placeholder there"
     digest = _digest(file, begin)
@@ -37,7 +37,7 @@ def verify(path: Path, head_bytes: int, fields: Iterable[str], old_fields: Colle
 
     Args:
         path: The file.
-        head_bytes: The bytes at its front that are JSON; more than there are means all.
+        head_bytes: The number of bytes at its front that are JSON; the whole file if it is shorter.
         fields: The names in the object that should hold the checksum.
         old_fields: The names that a file without a checksum may have.
 
@@ -75,7 +75,7 @@ def _find(file: BinaryIO, head_bytes: int) -> int | None:
 
 
 def _digest(file: BinaryIO, begin: int) -> bytes:
-    """The checksum of the file with the 64 digits from `begin` on taken for zeros."""
+    """Return the checksum of the file with zeros in place of the 64 digits from `begin` on."""
     digest = hashlib.sha256()
     file.seek(0)
     digest.update(file.read(begin) + PLACEHOLDER.encode())

@@ -1,10 +1,10 @@
 """Settings of a training run, apart from the model's own: nested, frozen, and checked when they are made.
 
-A run has exactly one horizon (steps, tokens, FLOPs or seconds), and everything that unfolds over a run (warm-up,
-cool-down, the default evaluation times) is a fraction of it, so arms under one budget are treated alike.
+A run has exactly one horizon (steps, tokens, FLOPs or seconds). Warm-up, cool-down and the default times of evaluations
+are fractions of it, so arms under one budget are treated alike.
 
-Settings lie in sections. The name of a setting is unique over all of them, so that it may be given without its section,
-in Python as on the command line; all of these say the same:
+Settings are grouped into sections. The name of a setting is unique across sections, so the section may be left out, in
+Python as on the command line. These are equivalent:
 
     TrainConfig(steps=100, optimizer=AdamWConfig(learning_rate=0.01))
     TrainConfig(steps=100, learning_rate=0.01)
@@ -12,8 +12,8 @@ in Python as on the command line; all of these say the same:
     fastcompress train --steps 100 --learning-rate 0.01
     fastcompress train --set steps=100 --set optimizer.learning_rate=0.01
 
-What the machine decides (kernels, precision, compilation, threads, micro-batches) is a section of its own: a run
-resumes under other settings of the machine.
+Settings that depend on the machine (kernels, precision, compilation, threads, micro-batches) have a section of their
+own, and a run can resume with others.
 """
 
 from __future__ import annotations
@@ -55,29 +55,29 @@ HORIZONS = ("steps", "tokens", "flops", "seconds")
 
 @dataclass(frozen=True, kw_only=True)
 class MachineConfig:
-    """How this machine computes a run; other settings change rounding and speed only.
+    """Settings of the machine that computes a run; they affect rounding, speed and memory only.
 
     Attributes:
-        device: ``"auto"`` (cuda, mps, cpu: the first there is) or any torch device name.
+        device: ``"auto"`` (the first of cuda, mps and cpu that is available) or any torch device name.
         precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
             on older ones, float32 elsewhere.
         compile: ``"auto"``: ``torch.compile`` on CUDA, with a warning and eager execution where that fails.
         cuda_graph: ``"auto"``: record a compiled step as a CUDA graph (``training/graph.py``) on one card, without loss
             scaling and without ``checkpoint_activations``; ``"off"``: never.
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out).
-        logits_at_once: Most logits that exist at a time. Default: what suits the device.
-        micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; smaller needs less
+        logits_at_once: Largest number of logits in memory at a time. Default: suits the device.
+        micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; a smaller one needs less
             memory. Default: all.
-        fit_micro_batch: Take the largest micro-batch that fits into memory by the estimate, where ``micro_batch_size``
-            is not given.
-        checkpoint_activations: Compute the inside of blocks again in the backward pass instead of keeping it: less
-            memory, a third more operations.
-        parallel: How several processes (torchrun) share a model: ``"ddp"`` (each has all of it) or ``"fsdp"`` (each
-            has a part of every tensor).
+        fit_micro_batch: Use the largest micro-batch that is estimated to fit into memory, unless ``micro_batch_size``
+            is given.
+        checkpoint_activations: Recompute the inside of blocks in the backward pass instead of keeping it: less memory,
+            a third more operations.
+        parallel: Placement of the model under torchrun: ``"ddp"`` (a copy on each process) or ``"fsdp"`` (a part of
+            every tensor on each process).
         num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
             number.
-        peak_flops: FLOPs per second that the device can do at the run's precision, for MFU. Default: the vendor's
-            figure of cards that are known (``training/utilization.py``).
+        peak_flops: Peak FLOPs per second of the device at the run's precision, for MFU. Default: the vendor's figure
+            for known cards (``training/utilization.py``).
     """
 
     device: str = "auto"
@@ -103,12 +103,12 @@ class MachineConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
-    """When and on how much the model is scored during a run.
+    """The times and the size of evaluations during a run.
 
     Attributes:
         eval_every: Steps between evaluations; default: ``num_evals`` evenly over the horizon. Step 0 and the
-            last step are always evaluated. ``last.safetensors`` is written at each, too.
-        num_evals: Evaluations over the horizon, where ``eval_every`` is not given.
+            last step are always evaluated. Each evaluation also writes ``last.safetensors``.
+        num_evals: Evaluations over the horizon, unless ``eval_every`` is given.
         eval_bytes: Largest number of validation bytes in each of these evaluations, which read the first documents
             and cut the last one. None for all.
         eval_batch_size: Windows in one forward pass of an evaluation.
@@ -136,21 +136,21 @@ SECTIONS: dict[str, dict[str, type[Any]]] = {
 
 @dataclass(frozen=True, init=False)
 class TrainConfig:
-    """Settings of a training run. Raises ConfigError for a setting that is unknown or cannot work.
+    """Settings of a training run. Raises ConfigError for a setting that is unknown or out of range.
 
-    The constructor takes settings with or without their section, as this file's head says.
+    The constructor accepts settings with or without their section (see the head of this file).
 
     Attributes:
         steps, tokens, flops, seconds: The horizon; exactly one is set. Tokens and FLOPs: as many whole steps as fit the
-            budget (``models/flops.py`` says how FLOPs are counted). Seconds: wall time from the first step, with
-            evaluations and checkpoints, without loading, self-check and compilation; it can end late by half a
-            step, and makes at least one. Evaluations get a quarter of it at most, apart from the first and the last
-            one, and each of them a tenth: if this machine is too slow to score ``eval_bytes`` in that, it scores
-            fewer. Such a run is not reproducible to the bit.
+            budget (``models/flops.py`` says how FLOPs are counted). Seconds: wall time from the first step,
+            including evaluations and checkpoints, excluding loading, self-check and compilation. Such a run makes at
+            least one step and can end late by half a step. Evaluations get at most a quarter of the time, apart from
+            the first and the last one, and each at most a tenth: if the machine cannot score ``eval_bytes`` in that
+            time, it scores fewer. Such a run is not reproducible to the bit.
         batch_size: Rows per step, each of the model's context length.
         seed: Seed for initial weights, dropout and batch order.
         log_every: Steps between training lines in ``metrics.jsonl``.
-        self_check: Look for a future leak, uncleared gradients and the like before a run starts (about a second).
+        self_check: Check for leaks from the future, uncleared gradients and the like before a run (about a second).
         optimizer, schedule, machine, evaluation: The sections.
     """
 
@@ -202,14 +202,14 @@ class TrainConfig:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> TrainConfig:
-        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or a bad value."""
+        """Build from what ``to_json`` returned. Raises ConfigError for an unknown name or a value out of range."""
         return cls(**fields)
 
 
 def setting_names() -> dict[str, str]:
-    """Each setting's own name and its full name: "learning_rate" and "optimizer.learning_rate".
+    """Return each setting's full name by its own name: "optimizer.learning_rate" by "learning_rate".
 
-    A section's own name stands for its kind: "schedule" and "schedule.kind".
+    A section's own name stands for its kind: "schedule" for "schedule.kind".
     """
     names = {field.name: field.name for field in dataclasses.fields(TrainConfig) if field.name not in SECTIONS}
     for section, kinds in SECTIONS.items():

@@ -1,6 +1,6 @@
-"""Where and how to compute: device, number format, compilation, and a clock that leaves out what is not training.
+"""The device of a run, its precision and compilation, and a clock for training time only.
 
-Choices are pure functions of what the machine says about itself, so the GPU ones are tested without a GPU.
+Choices are pure functions of the machine's properties, so those for GPUs are tested without a GPU.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIRST_BFLOAT16_CAPABILITY = (8, 0)
 
 
 def choose_device(name: str) -> torch.device:
-    """The device ``name`` stands for, ``"auto"`` the best there is. ``ConfigError`` when it is not on this machine."""
+    """Return the device of a name; ``"auto"`` is the best available. Raises ConfigError if this machine lacks it."""
     has_mps = torch.backends.mps.is_available()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu")
@@ -48,7 +48,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def choose_precision(choice: PrecisionChoice, device_type: str, capability: tuple[int, int] | None = None) -> Precision:
-    """The number format of the forward pass.
+    """Return the precision of the forward pass.
 
     Args:
         choice: ``MachineConfig.precision``.
@@ -70,24 +70,24 @@ def choose_precision(choice: PrecisionChoice, device_type: str, capability: tupl
 
 
 def kernels_of(machine: MachineConfig) -> Kernels:
-    """How the settings of a machine have a model computed."""
+    """Return the kernels that the settings of a machine select."""
     return Kernels(machine.attention, machine.logits_at_once)
 
 
 def capability_of(device: torch.device) -> tuple[int, int] | None:
-    """CUDA compute capability; None off CUDA."""
+    """Return the CUDA compute capability, or None for other devices."""
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
 
 
 def autocast_for(precision: Precision, device_type: str) -> contextlib.AbstractContextManager[Any]:
-    """A reusable context in which matrix products run in ``precision`` (float32: a context that does nothing)."""
+    """Return a reusable context in which matrix products run in ``precision``; for float32 it does nothing."""
     if precision == "float32":
         return contextlib.nullcontext()
     return torch.autocast(device_type, dtype=_DTYPES[precision])
 
 
 def scaler_for(precision: Precision, device_type: str) -> torch.amp.GradScaler:
-    """Loss scaling where gradients could underflow (float16), else a scaler that does nothing."""
+    """Return a loss scaler for float16, whose gradients could underflow; otherwise one that does nothing."""
     return torch.amp.GradScaler(device_type, enabled=precision == "float16")
 
 
@@ -96,13 +96,13 @@ def compiled_or_eager(
     warm_up: Callable[[LossFunction], None],
     compiler: Callable[[LossFunction], LossFunction] | None = None,
 ) -> LossFunction:
-    """``loss`` compiled, or ``loss`` itself with a warning that says why compiling failed.
+    """Compile ``loss``; if that fails, return ``loss`` itself with a warning that says why.
 
     Args:
         loss: The eager function.
-        warm_up: Runs a loss function forward and backward at the run's one shape (compilation is lazy, so
-            only this shows whether it works) and raises if the result is unusable.
-        compiler: Default ``torch.compile`` at static shapes; it discards what was compiled before.
+        warm_up: Runs a loss function forward and backward at the run's shape and raises if the result is unusable.
+            (Compilation is lazy, so only a pass shows whether it works.)
+        compiler: The compiler. Default: ``torch.compile`` with static shapes, after its caches are cleared.
     """
     compiler = compiler or _torch_compile
     try:
@@ -124,7 +124,7 @@ def _torch_compile(loss: LossFunction) -> LossFunction:
 
 
 class Stopwatch:
-    """Seconds of training, device work included: evaluation, checkpoints and compilation stop it."""
+    """A clock for training, including work on the device; it stops for evaluation, checkpoints and compilation."""
 
     def __init__(self, device: torch.device, seconds: float = 0.0) -> None:
         self.device = device
@@ -136,12 +136,12 @@ class Stopwatch:
         self._started = time.perf_counter()
 
     def stop(self) -> None:
-        """Waits for the device, so the work asked for is the work timed. Stopping twice is harmless."""
+        """Stop, after waiting for the device, so that all work submitted is timed. Stopping twice is harmless."""
         synchronize(self.device)
         self._seconds, self._started = self.read(), None
 
     def read(self) -> float:
-        """Seconds so far, without waiting for the device."""
+        """Return the seconds so far, without waiting for the device."""
         return self._seconds if self._started is None else self._seconds + time.perf_counter() - self._started
 
     @contextlib.contextmanager
@@ -154,14 +154,14 @@ class Stopwatch:
 
 
 def cards_of(device: torch.device) -> list[int]:
-    """The CUDA cards whose random generators ``device`` draws from, as ``torch.random.fork_rng`` wants them."""
+    """Return the CUDA cards whose random generators ``device`` uses, as ``torch.random.fork_rng`` expects them."""
     if device.type != "cuda":
         return []
     return [device.index if device.index is not None else torch.cuda.current_device()]
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until ``device`` has done all it was asked for."""
+    """Wait until ``device`` has finished all submitted work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

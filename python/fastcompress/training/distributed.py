@@ -1,12 +1,11 @@
-"""Runs of several processes: who takes part, and what they agree on. ``spread.py`` says how they share a model.
+"""Runs of several processes: the ranks and their agreements. ``spread.py`` says how they share a model.
 
-`torchrun` starts the processes and says through the environment which one each is; `join_ranks` joins them. Every rank
-makes the same calls in the same order, each on its own rows of a batch (``data/loader.py``), and four things keep them
-together:
+`torchrun` starts the processes and numbers them through the environment; `join_ranks` joins them. Every rank makes the
+same calls in the same order, each on its own rows of a batch (``data/loader.py``). Four rules keep them together:
 
 - Gradients are averaged over the events of all ranks together, however unevenly the events are spread over them.
 - Whatever depends on a clock, a signal or a file is agreed on before anyone acts on it.
-- Only the first rank writes, shows progress and calls back. What it could not do is an error on every rank.
+- Only the first rank writes, shows progress and calls back. If it fails, every rank raises the error.
 - Each rank draws dropout from a generator of its own.
 """
 
@@ -29,7 +28,7 @@ Result = TypeVar("Result")
 
 
 class Ranks:
-    """The processes of a run, of which this is one.
+    """The processes of a run, as one of them sees it.
 
     Attributes:
         rank: The number of this process, from 0.
@@ -38,7 +37,7 @@ class Ranks:
     """
 
     def __init__(self, rank: int = 0, size: int = 1, local_size: int = 1, control: Any = None) -> None:
-        """``control`` is a process group whose messages are tensors on the CPU; None in a run of one process."""
+        """Describe this process. ``control`` is a process group for tensors on the CPU; None for a single process."""
         self.rank, self.size, self.local_size = rank, size, local_size
         self._control = control
 
@@ -47,11 +46,11 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank writes and shows what the run does."""
+        """True for the rank that writes files and shows progress."""
         return self.rank == 0
 
     def maximum(self, value: float) -> float:
-        """Return the largest of the ranks' values, so that all decide alike by a clock or a signal."""
+        """Return the maximum over ranks, so that all make the same decision from a clock or a signal."""
         if self.size == 1:
             return value
         largest = torch.tensor(value, dtype=torch.float64)
@@ -59,7 +58,7 @@ class Ranks:
         return float(largest)
 
     def mean(self, value: Tensor) -> Tensor:
-        """Return the mean of the ranks' tensors, on the device they are on. Does not wait for the device."""
+        """Return the mean over ranks of a tensor, on its device. Does not wait for the device."""
         if self.size == 1:
             return value
         total = value.clone()
@@ -87,7 +86,7 @@ class Ranks:
         return result
 
     def gather(self, value: Tensor) -> list[Tensor]:
-        """Return the ranks' tensors, which are on the CPU and of one shape, in order."""
+        """Return the tensors of all ranks, in order; they are on the CPU and have equal shapes."""
         if self.size == 1:
             return [value]
         parts = [torch.empty_like(value) for _ in range(self.size)]
@@ -95,7 +94,7 @@ class Ranks:
         return parts
 
     def whole_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Put tensors of which each rank holds a part together, on the first rank's CPU; the others get none.
+        """Assemble distributed tensors on the first rank's CPU; the other ranks get none of them.
 
         Tensors that every rank holds whole stay where they are.
         """
@@ -115,7 +114,7 @@ class Ranks:
         return int(np.random.SeedSequence([seed, self.rank, step]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
     def device(self, device: torch.device) -> torch.device:
-        """Return this rank's own card where ``device`` names cards in general; other devices are shared.
+        """Return this rank's card if ``device`` is "cuda" without a number; other devices are shared.
 
         Raises:
             ConfigError: There are more processes on this machine than cards.
@@ -144,10 +143,10 @@ def is_first_process() -> bool:
 def join_ranks(device: torch.device) -> Iterator[Ranks]:
     """Join the other processes of this run, and leave them at the end of the block.
 
+    A process that `torchrun` did not start, and whose program joined no group, is the only rank.
+
     Args:
         device: The kind of device that the model will be on.
-
-    A process that `torchrun` did not start, and whose program joined no group, is alone.
     """
     is_joined = dist.is_available() and dist.is_initialized()
     if not is_joined and int(os.environ.get("WORLD_SIZE", 1)) == 1:
@@ -168,7 +167,7 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
 
 
 def can_be_sent(value: object) -> bool:
-    """Return whether another process gets what this one pickles; some exceptions do not survive it."""
+    """Return whether a value survives pickling; some exceptions do not."""
     try:
         return type(pickle.loads(pickle.dumps(value))) is type(value)
     except Exception:  # pickling runs code of the value's own

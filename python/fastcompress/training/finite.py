@@ -1,4 +1,4 @@
-"""The guard that ends a run whose loss or gradients are no longer finite, and says from which step on."""
+"""The guard that ends a run whose loss or gradients are no longer finite, and names the first such step."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SHOWN_DOCUMENTS = 20
 
 
 class FiniteGuard:
-    """The first step whose loss or gradient norm was not finite, kept on the device so that no step waits for it."""
+    """Finds the first step whose loss or gradient norm is not finite, on the device, so that no step waits for it."""
 
     def __init__(self, device: torch.device, ranks: Ranks = ALONE, *, only_losses: bool = False) -> None:
-        """With ``only_losses``, gradients may overflow, as they do under loss scaling, which then changes no weight."""
+        """Start. With ``only_losses``, gradients may overflow: loss scaling then skips the update."""
         self.ranks, self.only_losses = ranks, only_losses
         self._first = torch.full((), -1, dtype=torch.int64, device=device)  # int64[]; -1: none
 
     def watch(self, step: int, loss: Tensor, gradient_norm: Tensor) -> None:
-        """Take note of a step's loss and gradient norm, ``float32[]`` each. Does not wait for the device."""
+        """Record a step's loss and gradient norm, ``float32[]`` each. Does not wait for the device."""
         finite = loss.isfinite() if self.only_losses else loss.isfinite() & gradient_norm.isfinite()  # bool[]
         self._first = torch.where(finite | (self._first >= 0), self._first, step)
 
@@ -39,7 +39,7 @@ class FiniteGuard:
 
 
 def stop_diverged(run: TrainingRun, step: int) -> None:
-    """Keep the state of a run that diverged in ``step``, and end it. Every rank takes part.
+    """Save the state of a run that diverged in ``step``, and end the run. Every rank takes part.
 
     Raises:
         DivergenceError: Always; it names the step, the documents of its batch and the files.

@@ -1,4 +1,4 @@
-"""What a run will need: memory and time, said before its first step."""
+"""The forecast of a run: its memory and time, before its first step."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will need.
+    """The memory and the time that a run will need.
 
     Attributes:
-        memory: Bytes of each process at its peak, estimated from the settings.
-        available: Bytes that each can have; None where the system does not say.
-        steps: The steps that are left.
-        seconds: The time for them, without evaluations, as two trial passes measured it.
+        memory: Peak bytes of each process, estimated from the settings.
+        available: Bytes available to each process; None if unknown.
+        steps: The number of steps left.
+        seconds: The time for them, without evaluations, measured by two trial passes.
         num_processes: The number of processes.
     """
 
@@ -38,7 +38,7 @@ class Forecast:
 
 
 def make_forecast(run: TrainingRun) -> Forecast:
-    """Estimate memory and measure a step; every rank takes part, and weights and generators stay as they are."""
+    """Estimate memory and time a step. Every rank takes part; weights and generators are not changed."""
     available = memory_for_each(run.device, run.ranks)  # before the passes allocate
     each = seconds_per_step(run)
     horizon = run.horizon

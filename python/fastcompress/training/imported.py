@@ -14,7 +14,7 @@ from fastcompress.training.run_directory import RunDirectory
 
 
 def write_run(directory: Path, model: LanguageModel, codec: Codec) -> None:
-    """Make a run of a model that was trained elsewhere, for ``load_run``; raises OutputError as ``train`` does."""
+    """Write a model that was trained elsewhere as a run for ``load_run``. Raises OutputError as ``train`` does."""
     run, config = RunDirectory(Path(directory)), TrainConfig(steps=1)
     rows = model.config.rows(codec)
     with run.locked(create=True):

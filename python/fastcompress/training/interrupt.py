@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, honoured between two steps or batches of an evaluation: half a step could not be resumed."""
+"""Ctrl-C and SIGTERM, handled between steps or evaluation batches, since half a step could not be resumed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MESSAGE = b"\nstopping after this step and saving; once more to stop at once\n"
 
 
 class InterruptGuard:
-    """While entered, the first SIGINT or SIGTERM only sets a flag that ``check`` turns into an exception, and says so.
+    """A context in which the first SIGINT or SIGTERM prints a notice and sets a flag that ``check`` raises.
 
-    A second one acts as it would without the guard, unless it comes within ``repeat_seconds``: under torchrun, a Ctrl-C
-    arrives from the terminal and from torchrun itself. Outside the main thread, where Python delivers no
-    signals, and for signals the process ignores, the guard does nothing.
+    A second signal acts as it would without the guard, unless it comes within ``repeat_seconds``: under torchrun, a
+    Ctrl-C arrives from the terminal and again from torchrun. The guard does nothing outside the main thread, where
+    Python delivers no signals, or for signals that the process ignores.
     """
 
     def __init__(self, repeat_seconds: float = 0.0, *, announce: bool = True) -> None:
@@ -43,7 +43,7 @@ class InterruptGuard:
             signal.signal(number, previous)
 
     def check(self) -> None:
-        """Raise ``KeyboardInterrupt`` if SIGINT came, ``SystemExit`` (code 128 + 15) if SIGTERM did."""
+        """Raise KeyboardInterrupt after a SIGINT, SystemExit (code 128 + 15) after a SIGTERM."""
         if self.received == signal.SIGINT:
             raise KeyboardInterrupt
         if self.received is not None:

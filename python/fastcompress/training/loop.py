@@ -1,4 +1,4 @@
-"""The loop: a run's parts and the order in which they act. ``train.py`` sets a run up and takes it down."""
+"""The training loop. ``train.py`` sets a run up and takes it down."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TrainingRun:
     # --- before the first step ---------------------------------------------------------------------------
 
     def is_done(self) -> bool:
-        """Return whether the run was resumed at its horizon, with nothing left to do, not even an evaluation."""
+        """Return whether the run was resumed at its horizon, with no step and no evaluation left."""
         reached = has_reached_ending(self, self.wall.read())
         return self.resumed_at is not None and reached and self.at.evaluated_step == self.at.step
 
@@ -114,7 +114,7 @@ class TrainingRun:
     # --- the loop ----------------------------------------------------------------------------------------
 
     def run(self, *, show_progress: bool) -> None:
-        """Step, log and evaluate until the horizon; on an interruption save and let it go on up."""
+        """Step, log and evaluate until the horizon; on an interruption, save and raise it again."""
         self.model.train()
         self.ranks.on_first(self._open_metrics)
         forget_peak_memory(self.device)
@@ -139,7 +139,7 @@ class TrainingRun:
         self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)
 
     def advance(self) -> bool:
-        """Evaluate if it is time, then make one step; True when the horizon is reached and evaluated."""
+        """Evaluate if one is due, then make one step. Return True once the horizon is reached and evaluated."""
         seconds = self.wall.read()
         done = has_reached_ending(self, seconds)
         if self.at.evaluated_step != self.at.step and (evaluation_is_due(self, seconds) or done):
@@ -155,7 +155,7 @@ class TrainingRun:
         return False
 
     def check_signals(self) -> None:
-        """Stop all ranks, between two steps or batches of an evaluation, if one of them got a signal."""
+        """Stop all ranks, between steps or evaluation batches, if one of them received a signal."""
         if self.ranks.size > 1:
             received = int(self.ranks.maximum(self.guard.received or 0))
             if received:  # otherwise the guard is left alone: a signal may have come just now
@@ -180,7 +180,7 @@ class TrainingRun:
     # --- what it tells and keeps -------------------------------------------------------------------------
 
     def log(self) -> None:
-        """Fetch the mean loss since the last line, check and report it."""
+        """Fetch the mean loss since the last log line, check it and report it."""
         if self.at.loss_steps == 0:
             return
         bad_step = self.finite.first_step()
@@ -212,7 +212,7 @@ class TrainingRun:
         )
 
     def evaluate(self) -> None:
-        """Score the validation documents, then keep the weights: always as last, and as best if they are."""
+        """Score the validation documents and save the weights as last, and as best if the score is the best so far."""
         since = self.wall.read()
         with self.watch.paused():
             at = self.at
@@ -236,7 +236,7 @@ class TrainingRun:
         at.evaluation_seconds = agreed(self, self.wall.read() - since)
 
     def score(self, documents: Sequence[bytes]) -> Evaluation:
-        """Score documents, all of them on every rank: the figure is that of one process, whatever their number."""
+        """Score all documents on every rank, so that the score does not depend on the number of ranks."""
         return evaluate(
             self.model,
             self.codec,

@@ -1,4 +1,4 @@
-"""The loss of a training step: the mean of what events cost, by their weights."""
+"""The loss of a training step: the weighted mean of the nats of its events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LossFunction = Callable[[Batch, Tensor], Tensor]
 
 
 class LossModule(nn.Module):
-    """A model's loss as a module, which is what can be spread over several processes."""
+    """A model's loss as a module, the form that torch can distribute over processes."""
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class LossModule(nn.Module):
 
 
 def loss_of(model: LanguageModel) -> LossFunction:
-    """The loss of ``model``: the mean of what events cost, by their weights."""
+    """Return the loss function of ``model``: the weighted mean of the nats of events."""
 
     def loss(batch: Batch, whole_weight: Tensor | None = None) -> Tensor:
         return weighted_loss(model.nats(batch), batch[WEIGHT], whole_weight)  # float32[]
@@ -37,7 +37,7 @@ def loss_of(model: LanguageModel) -> LossFunction:
 
 
 def weighted_loss(nats: Tensor, weight: Tensor, whole_weight: Tensor | None = None) -> Tensor:
-    """A micro-batch's share of the mean over a whole batch: sum(nats * weight) / whole_weight, ``float32[]``.
+    """Return a micro-batch's share of the mean over a whole batch: sum(nats * weight) / whole_weight, ``float32[]``.
 
     Args:
         nats: ``float32[B, S]``.

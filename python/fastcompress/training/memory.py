@@ -1,15 +1,15 @@
-"""How much memory a run needs, estimated from its settings before anything is allocated.
+"""The memory that a run needs, estimated from its settings before anything is allocated.
 
-The estimate adds what is there at the peak of a run, in float32:
+The estimate adds what a run holds at its peak, in float32:
 
 - weights, their gradients and AdamW's two moments: 4 numbers per parameter; Muon keeps one moment of a matrix;
 - copies of them: the self-check has a model and an optimizer of its own, and a checkpoint is written from copies, at
   about as many numbers more;
 - what the forward pass of one micro-batch keeps for the backward pass, layer by layer;
-- logits: they, their log-softmax and their gradient are there together, for a micro-batch or an evaluation's batch, or
-  for a piece of it where the model cuts them.
+- logits, together with their log-softmax and their gradient, for a micro-batch or an evaluation's batch, or for a piece
+  of it if the model computes logits in pieces.
 
-The model says how many numbers each of these are (``ModelConfig.size``).
+``ModelConfig.size`` gives the number of values in each.
 
 It is within a factor of 1.5 of what was measured on the CPU (tests/test_memory.py) where the model, not the program
 itself with its 0.3 GB, decides. Compiled kernels and half precision need less.
@@ -36,7 +36,7 @@ _BYTES_PER_SCORED_LOGIT = 8  # at most: logits and log-softmax
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes that a run needs at its peak, by what needs them."""
+    """The bytes that a run needs at its peak, by purpose."""
 
     weights: int
     optimizer: int
@@ -53,7 +53,7 @@ class MemoryEstimate:
 def estimate_memory(
     model: ModelConfig, config: TrainConfig, device_type: str = "cpu", ranks: Ranks = ALONE
 ) -> MemoryEstimate:
-    """Estimate what training `model` with `config` on a kind of device needs, for each process. Allocates nothing."""
+    """Estimate the memory per process for training `model` on a kind of device. Allocates nothing."""
     size = model.size(device_type, kernels_of(config.machine))
     rows = min(config.micro_batch, config.batch_size // ranks.size)
     trained = min(rows * size.logits_per_row, size.logits_at_once)
@@ -81,14 +81,14 @@ def fit_to_machine(
     ranks: Ranks = ALONE,
     available: int | None = None,
 ) -> TrainConfig:
-    """Settle the micro-batch: at most a rank's rows of a batch, and what fits into memory where that is asked for.
+    """Choose the micro-batch: at most a rank's rows of a batch, and at most what fits if `fit_micro_batch` is set.
 
     Args:
         config: The settings of the run.
         model: The model to be trained.
-        device: Where.
+        device: The device of the model.
         ranks: The processes that share a batch.
-        available: Bytes for each of them; None for what is free now.
+        available: Bytes available to each process; None for what is free now.
 
     Raises:
         ConfigError: The micro-batch does not divide a rank's rows.
@@ -117,7 +117,7 @@ def fit_to_machine(
 
 
 def memory_for_each(device: torch.device, ranks: Ranks = ALONE) -> int | None:
-    """Bytes that each process can allocate now, or None where the system does not say; all ranks get the same figure.
+    """Return the bytes that each process can allocate now, the same for all ranks; None if unknown.
 
     On a CPU, the processes of a machine share its memory.
     """
@@ -139,13 +139,13 @@ def check_memory(
 
     Args:
         model: The model to be trained.
-        config: How.
-        device: Where.
-        available: Bytes for each process; None for what is free now.
-        ranks: The processes.
+        config: The settings of the run.
+        device: The device of the model.
+        available: Bytes available to each process; None for what is free now.
+        ranks: The processes that share a batch.
 
     Raises:
-        ConfigError: The estimate exceeds what is available; the message has the estimate and what to use instead.
+        ConfigError: The estimate exceeds what is available; the message has the estimate and a remedy.
     """
     available = memory_for_each(device, ranks) if available is None else available
     need = estimate_memory(model, config, device.type, ranks)
@@ -176,7 +176,7 @@ def check_memory(
 
 
 def available_memory(device: torch.device) -> int | None:
-    """Bytes that can be allocated on `device` now, or None where the system does not say."""
+    """Return the bytes that can be allocated on `device` now, or None if unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type != "cpu":
@@ -186,7 +186,7 @@ def available_memory(device: torch.device) -> int | None:
 
 
 def _system_memory() -> int | None:
-    """Memory that programs can get without swapping (Linux), else the machine's memory."""
+    """Return the memory available without swapping (Linux), else the machine's memory."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -201,7 +201,7 @@ def _system_memory() -> int | None:
 
 
 def _control_group_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a container's limit leaves; its page cache counts as free, since the kernel gives it back."""
+    """Return what a container's limit leaves; its page cache counts as free, since the kernel reclaims it."""
     try:
         limit = int((root / "memory.max").read_text())
         used = int((root / "memory.current").read_text())

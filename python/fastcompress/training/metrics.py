@@ -1,7 +1,7 @@
-"""Progress of a run: ``metrics.jsonl`` for programs, a progress bar, or lines of progress, for people.
+"""Progress of a run: ``metrics.jsonl`` for programs, and a progress bar or progress lines for people.
 
-``metrics.jsonl`` holds one JSON object per line, in order. All have ``event``, and step, tokens, flops and seconds so
-far. ``event`` says which kind:
+``metrics.jsonl`` holds one JSON object per line, in order. Each has ``event``, and the step, tokens, flops and seconds
+so far. ``event`` is the kind of record:
 
     "train"   the mean over the steps since the last such line: loss (nats per token), train_bits_per_byte,
               tokens_per_second, bytes_per_second (of raw text), mfu and peak_flops (None where the device's peak is not
@@ -38,10 +38,10 @@ _LABELS = {  # in the order of the progress bar
 
 
 class MetricsLog:
-    """A JSON-lines file that records are appended to. Raises OutputError if it cannot be written."""
+    """A JSON-lines file to which records are appended. Raises OutputError if it cannot be written."""
 
     def __init__(self, path: Path, *, resume_step: int | None = None) -> None:
-        """Begin a new file, or keep an old one's records up to ``resume_step``: what came later happens again."""
+        """Begin a new file, or keep an old one's records up to ``resume_step``; later steps are made again."""
         self.path = path
         self.records = [] if resume_step is None else read_records(path, resume_step)
         write_atomically(path, "".join(json.dumps(record) + "\n" for record in self.records).encode())
@@ -82,7 +82,7 @@ def check_records(path: Path, known: dict[str, Any] | None) -> None:
         known: What ``fingerprint_of`` returned then; None in checkpoints of older versions.
 
     Raises:
-        FormatError: The records are damaged. (A file that was deleted costs the curve only.)
+        FormatError: The records are damaged. (If the file was deleted, only the curve is lost.)
     """
     if known is None or not path.exists():
         return
@@ -95,9 +95,9 @@ def check_records(path: Path, known: dict[str, Any] | None) -> None:
 
 
 class ProgressBar:
-    """Time left, loss, bits per byte (two splits), share of the peak and tokens per second.
+    """A progress bar with time left, loss, bits per byte of both splits, MFU and tokens per second.
 
-    A bar on a terminal; elsewhere (a log file) a line every ``SECONDS_PER_LINE``.
+    On a terminal it is a bar, elsewhere (in a log file) a line every ``SECONDS_PER_LINE``.
     """
 
     def __init__(self, horizon: Horizon, *, visible: bool) -> None:
@@ -113,7 +113,7 @@ class ProgressBar:
         self.figures: dict[str, str] = {}
 
     def show(self, step: int, seconds: float, **figures: float | None) -> None:
-        """Move to where the run stands; a figure that is None keeps its last value."""
+        """Update the bar; a figure that is None keeps its last value."""
         for name, value in figures.items():
             if value is not None:
                 form = {"tokens_per_second": tqdm.format_sizeof, "mfu": "{:.1%}".format}.get(name, "{:.3f}".format)

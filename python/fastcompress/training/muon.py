@@ -1,4 +1,4 @@
-"""Muon, and an optimizer that joins it with AdamW.
+"""Muon, and an optimizer that combines it with AdamW.
 
 Muon (Jordan, kellerjordan.github.io/posts/muon; Liu et al., arXiv 2502.16982) updates a matrix W[r, c] with gradient G:
 
@@ -27,7 +27,7 @@ Groups = list[dict[str, Any]]
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:
-    """Return matrices with the singular vectors of these and singular values near 1 (0.7 to 1.2).
+    """Return matrices with the same singular vectors and singular values near 1 (0.7 to 1.2).
 
     Args:
         matrices: ``float[n, r, c]``.
@@ -52,7 +52,7 @@ class Muon(torch.optim.Optimizer):
     Args:
         groups: Groups of parameters of two dimensions each, with ``lr`` and ``weight_decay``.
         momentum: Decay of the running mean of gradients.
-        cautious: Decay a weight only where the update moves it towards zero, too.
+        cautious: Decay a weight only where the update also moves it towards zero.
     """
 
     def __init__(self, groups: Groups, *, momentum: float, cautious: bool = False) -> None:
@@ -121,7 +121,7 @@ def _part_like(parameter: Tensor, whole: Tensor) -> Tensor:
 
 
 def _by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
-    """Those that have gradients, in lists of equal shape."""
+    """Return the parameters that have gradients, in lists of equal shape."""
     found: dict[tuple[torch.Size, torch.device], list[Tensor]] = {}
     for parameter in parameters:
         if parameter.grad is not None:
@@ -130,9 +130,9 @@ def _by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
 
 
 class CautiousAdamW(torch.optim.AdamW):
-    """AdamW whose decay is left out where it works against the update (arXiv 2510.12402).
+    """AdamW that skips weight decay where it works against the update (arXiv 2510.12402).
 
-    Its groups have their decay as ``cautious_decay``, beside a ``weight_decay`` of 0.
+    Its groups hold their decay in ``cautious_decay``, with a ``weight_decay`` of 0.
     """
 
     def __init__(self, groups: Groups, **settings: Any) -> None:
@@ -154,7 +154,7 @@ class CautiousAdamW(torch.optim.AdamW):
 
 
 class JoinedOptimizer(torch.optim.Optimizer):
-    """Several optimizers as one: their groups in order, one state, one step.
+    """Several optimizers as one, with all their groups in order.
 
     Args:
         parts: Optimizers over different parameters.
@@ -168,7 +168,7 @@ class JoinedOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Let every part make its step."""
+        """Step every part."""
         loss = closure() if closure is not None else None
         for part in self.parts:
             part.step()
@@ -180,7 +180,7 @@ class JoinedOptimizer(torch.optim.Optimizer):
         self._share()
 
     def _share(self) -> None:
-        """Give the parts the groups and the state of the whole."""
+        """Share the groups and the state of the whole with the parts."""
         begin = 0
         for part, size in zip(self.parts, self.sizes, strict=True):
             part.param_groups, part.state = self.param_groups[begin : begin + size], self.state

@@ -1,8 +1,7 @@
 """The optimizer over groups of parameters by role, and the one place where gradients are made, used and cleared.
 
-``OptimizerStep`` is small and separate so that the self-check (``selfcheck.py``) tests the very code a run
-uses: a forgotten ``zero_grad`` or a wrong division of accumulated losses hides for weeks behind gradient
-clipping.
+``OptimizerStep`` is small and separate so that the self-check (``selfcheck.py``) tests the very code that a run uses:
+gradient clipping can hide a forgotten ``zero_grad`` or a wrong division of accumulated losses for weeks.
 """
 
 from __future__ import annotations
@@ -56,16 +55,16 @@ def parameter_groups(model: nn.Module, settings: OptimizerConfig) -> list[dict[s
     """Put every parameter of a model into one group, by its role.
 
     Args:
-        model: The model; one that says no roles (``LanguageModel.parameter_roles``) has ``default_roles``.
-        settings: The kind of optimizer. Under Muon, a weight of role matrix that has not two dimensions is in the group
-            of vectors.
+        model: The model, which may define roles (``LanguageModel.parameter_roles``; default: ``default_roles``).
+        settings: The kind of optimizer. Under Muon, a weight of role matrix that does not have two dimensions joins the
+            group of vectors.
 
     Returns:
         Groups in the order of ``ROLES``, without empty ones: ``role``, ``params``, ``lr`` (its peak), ``rate_scale``
         (the peak as a multiple of the learning rate of matrices) and ``weight_decay``.
 
     Raises:
-        ConfigError: The model's roles are not those of exactly its parameters.
+        ConfigError: The model does not give a role to each of its parameters and to nothing else.
     """
     roles = model.parameter_roles() if isinstance(model, LanguageModel) else default_roles(model)
     named = dict(model.named_parameters())
@@ -109,13 +108,13 @@ class OptimizerStep:
     """One update of the weights from one batch, in micro-batches.
 
     Args:
-        loss: A micro-batch's part of the mean cost of an event, the model behind it.
-        optimizer: Over the model's parameters.
-        micro_batch_size: Rows in one forward and backward pass; divides the batch.
-        clip_norm: Largest gradient norm let through; None: any.
+        loss: The loss function of the model, which returns a micro-batch's share of the mean nats per event.
+        optimizer: The optimizer of the model's parameters.
+        micro_batch_size: Rows in one forward and backward pass; it divides the batch.
+        clip_norm: Largest gradient norm; larger ones are scaled down to it. None for no limit.
         autocast: Reusable context of the forward pass.
-        scaler: Loss scaling for float16; a disabled one otherwise.
-        spread: How gradients of several ranks come together; default: there is one rank.
+        scaler: Loss scaler for float16; a disabled one otherwise.
+        spread: Combines the gradients of several ranks. Default: one rank.
     """
 
     def __init__(
@@ -139,10 +138,10 @@ class OptimizerStep:
         self.learning_rates: dict[str, float] = {group["role"]: group["lr"] for group in optimizer.param_groups}
 
     def __call__(self, batch: Batch, learning_rate: float) -> tuple[Tensor, Tensor]:
-        """Update the weights once; returns (mean loss before it, gradient norm before clipping), float32[] each.
+        """Update the weights; return the mean loss before and the gradient norm before clipping, float32[] each.
 
-        ``learning_rate`` is that of matrices; the rates of other groups keep their ratio to it. Nothing here waits for
-        the device. With loss scaling, a step whose gradients overflow changes no weight.
+        ``learning_rate`` is that of matrices; the rates of other groups keep their ratio to it. Does not wait for the
+        device. With loss scaling, a step whose gradients overflow changes no weight.
         """
         self.set_rates(learning_rate)
         return self.update(batch)
@@ -167,7 +166,7 @@ class OptimizerStep:
         return loss, norm
 
     def gradients(self, batch: Batch) -> Tensor:
-        """Leave in ``.grad`` the gradient of the batch's mean loss (times the loss scale), nothing older."""
+        """Set ``.grad`` to the gradient of the batch's mean loss, times the loss scale."""
         self.optimizer.zero_grad(set_to_none=True)
         weight = batch[WEIGHT]  # [B, S]
         whole_weight = self.spread.whole_weight(weight.sum())  # []

@@ -1,4 +1,4 @@
-"""When a run evaluates, on how much, and when it ends: by its steps, or by a clock that all ranks agree on."""
+"""The times and sizes of evaluations and the end of a run, by steps or by a clock that all ranks agree on."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ PROBE_BYTES = 1024  # the smallest sample, by which the time is measured
 
 
 def agreed(run: TrainingRun, value: float) -> float:
-    """Return what the ranks agree on where each has come to a value by its own clock."""
+    """Return the maximum over ranks if the horizon is in seconds, since each rank has a clock of its own."""
     return value if run.horizon.seconds is None else run.ranks.maximum(value)
 
 
 def ending(run: TrainingRun) -> Horizon:
-    """The horizon of the steps: in seconds, it leaves time for the last evaluation."""
+    """Return the horizon of the steps; one in seconds leaves time for the last evaluation."""
     if run.horizon.seconds is None:
         return run.horizon
     return Horizon(None, max(run.horizon.seconds - run.at.evaluation_seconds, 1e-9))
 
 
 def has_reached_ending(run: TrainingRun, seconds: float) -> bool:
-    """Return whether no step is left: in seconds, whether more than half of the next one would come too late."""
+    """Return whether no step is left; in seconds, whether more than half of the next step would be late."""
     if run.horizon.seconds is not None and run.at.step > 0:
         seconds += run.watch.read() / run.at.step / 2
     elif run.horizon.seconds is not None and run.resumed_at is None:
@@ -39,7 +39,7 @@ def has_reached_ending(run: TrainingRun, seconds: float) -> bool:
 
 
 def evaluation_is_due(run: TrainingRun, seconds: float) -> bool:
-    """Return whether a time to evaluate has come since the last evaluation; always before the first."""
+    """Return whether an evaluation is due since the last one; the first always is."""
 
     def times_passed(step: int, seconds: float) -> int:
         if run.config.evaluation.eval_every is not None:
@@ -58,7 +58,7 @@ def evaluation_is_due(run: TrainingRun, seconds: float) -> bool:
 
 
 def fit_sample(run: TrainingRun) -> None:
-    """Cut the validation sample so that under a horizon in seconds an evaluation takes its share at most."""
+    """Cut the validation sample so that, under a horizon in seconds, an evaluation takes at most its share."""
     if run.horizon.seconds is None or sum(map(len, run.validation)) <= PROBE_BYTES:
         return
     since = run.wall.read()

@@ -1,4 +1,4 @@
-"""Where a run stands."""
+"""The progress of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Progress:
-    """Where a run stands; goes into each checkpoint as JSON."""
+    """The progress of a run, stored in each checkpoint as JSON."""
 
     step: int = 0
     tokens: int = 0

@@ -1,7 +1,7 @@
-"""Activation checkpointing: the inside of a block is computed again in the backward pass instead of being kept.
+"""Activation checkpointing: the inside of a block is recomputed in the backward pass instead of being kept.
 
-A part of a block (``spread.block_parts``: an attention, an MLP) then keeps its input alone. The forward pass of
-the blocks runs twice, a third more operations, with the same generator states and so with the same results.
+Each part of a block (``spread.block_parts``: an attention, an MLP) keeps only its input. The forward pass of the blocks
+runs twice, a third more operations, with the same generator states and therefore the same results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastcompress.training.spread import block_parts
 
 @contextlib.contextmanager
 def recomputed(model: nn.Module) -> Iterator[None]:
-    """Keep the inputs of the parts of a model's blocks only, within the block of this context."""
+    """Within this context, keep only the inputs of the parts of a model's blocks."""
     parts = list(block_parts(model))
     for part in parts:
         part.forward = _recomputing(part.forward)

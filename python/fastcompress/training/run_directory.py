@@ -1,9 +1,9 @@
-"""The folder a run leaves behind: config.json, codec.json, metrics.jsonl, last.safetensors, best.safetensors.
+"""The folder of a run: config.json, codec.json, metrics.jsonl, last.safetensors, best.safetensors.
 
-A run that diverged leaves diverged.safetensors beside them: its state at the end, to look into.
+A run that diverged also leaves diverged.safetensors, its state at the end.
 
-A run never overwrites another: a folder that holds one is refused unless the run is to be resumed, and a
-resumed run must be the same run: same model, same batches, same codec, same training tokens and validation text.
+A run never overwrites another: a folder that holds one is refused unless the run is to be resumed, and a resumed run
+must be the same: same model, same batches, same codec, same training tokens and validation text.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class RunDirectory:
         *,
         resume: bool,
     ) -> dict[str, str]:
-        """Write config.json and codec.json of a new run, or check that the run there is the one to resume.
+        """Write config.json and codec.json of a new run, or check that the folder holds the run to resume.
 
         Returns:
-            What each checkpoint keeps, so that it is known as this run's: see ``check_belongs``.
+            What each checkpoint stores to identify this run (``check_belongs``).
 
         Raises:
-            OutputError: It holds a run and ``resume`` is off, or it cannot be written.
-            Others as ``check_same_run``, which is asked first when ``resume`` is on.
+            OutputError: The folder holds a run and ``resume`` is off, or it cannot be written.
+            Others as ``check_same_run``, which comes first if ``resume`` is on.
         """
         if resume:
             self.check_same_run(model_config, rows, config, data)
@@ -144,7 +144,7 @@ class RunDirectory:
             ) from error
 
     def check_belongs(self, state: dict[str, Any], path: Path) -> None:
-        """Check that a checkpoint is of the run in this folder, and that codec.json is as it was then.
+        """Check that a checkpoint belongs to the run in this folder, and that codec.json is unchanged since.
 
         Args:
             state: The checkpoint's state.
@@ -166,7 +166,7 @@ class RunDirectory:
         """Check that the run in the folder is the one described.
 
         Raises:
-            DataError: It holds no run, or one that lost its last checkpoint but not its best.
+            DataError: The folder holds no run, or one whose last checkpoint is missing although it has a best one.
             MismatchError: Its run has another model, codec, rows, batch size, seed or text.
             FormatError: Its config.json is not one.
         """
@@ -189,7 +189,7 @@ class RunDirectory:
             )
 
     def _stored_model(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The stored model's fields as this version writes them: a field that older runs lack has its default."""
+        """Return the stored model's fields as this version writes them; fields that older runs lack get defaults."""
         try:
             return model_config_from_json(fields).to_json()
         except (ConfigError, TypeError) as error:
@@ -221,7 +221,7 @@ def _sha256_of(path: Path) -> str:
 
 
 def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict[str, dict[str, Any]]:
-    """Describe what a run reads, for config.json: sizes for people, fingerprints for checks."""
+    """Describe the data of a run for config.json: sizes for people, fingerprints for checks."""
     return {
         "training": {
             "documents": train_data.num_documents,
@@ -238,7 +238,7 @@ def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict
 
 
 def documents_fingerprint(documents: Sequence[bytes]) -> str:
-    """Return the SHA-256 of the documents and their borders, as 64 hexadecimal digits."""
+    """Return the SHA-256 of the documents and their boundaries, as 64 hexadecimal digits."""
     digest = hashlib.sha256(b"fastcompress documents, version 1\n")
     for document in documents:
         digest.update(len(document).to_bytes(8, "little"))

@@ -1,12 +1,12 @@
-"""Rules that carry learning rates and batch sizes from one scale to another. They are starting points for a search.
+"""Rules that transfer learning rates and batch sizes between scales: starting points for a search.
 
     batch size       every learning rate and the weight decay times sqrt(B' / B)
     step law         rate = 1.79 N^-0.713 D^0.307, batch = 0.58 D^0.571 tokens
 
-The square-root rule keeps the noise of an adaptive optimizer's path alike (Malladi et al., arXiv 2205.10287). Decay
-follows it: a step takes rate * decay of a weight, and there are B' / B times fewer steps per token, so what decays per
-token stays the same. The step law is a fit to AdamW runs of N parameters without tables on D tokens (Li et al., arXiv
-2503.04715).
+The square-root rule preserves the noise scale of an adaptive optimizer (Malladi et al., arXiv 2205.10287). Weight decay
+follows it, too: a step takes rate * decay of a weight, and there are B' / B times fewer steps per token, so the decay
+per token stays the same. The step law is a fit to AdamW runs of N parameters, without embedding tables, on D tokens (Li
+et al., arXiv 2503.04715).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def scale_to_batch(config: TrainConfig, batch_size: int) -> TrainConfig:
     """Return settings for another batch size, with learning rates and weight decay by the square-root rule.
 
     Args:
-        config: Settings that suit their own batch size. Their micro-batch size is kept where it divides the new one.
+        config: Settings tuned for their own batch size. Their micro-batch size is kept if it divides the new one.
         batch_size: Rows per step.
     """
     factor = math.sqrt(batch_size / config.batch_size)
@@ -50,8 +50,8 @@ def step_law(num_parameters: int, num_tokens: int) -> tuple[float, float]:
     """Return the learning rate of AdamW and the batch size in tokens that the step law suggests.
 
     Args:
-        num_parameters: Without embedding tables.
-        num_tokens: Tokens of the whole run.
+        num_parameters: The number of parameters without embedding tables.
+        num_tokens: The number of tokens of the whole run.
     """
     rate = 1.79 * num_parameters**-0.713 * num_tokens**0.307
     return rate, 0.58 * num_tokens**0.571

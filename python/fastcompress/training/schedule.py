@@ -1,7 +1,7 @@
-"""Where a run stands on its horizon, and the learning rate that belongs there.
+"""The progress of a run towards its horizon, and the learning rate at each point.
 
-Both are pure functions of (step, seconds), so a resumed run continues on the same curve, and one code path
-serves horizons in steps, tokens, FLOPs and seconds.
+Both are pure functions of (step, seconds), so a resumed run continues on the same curve, and one code path serves
+horizons in steps, tokens, FLOPs and seconds.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Horizon:
         return cls(steps, None)
 
     def progress(self, step: int, seconds: float) -> float:
-        """Return the part of the run, in [0, 1], that ``step`` steps and ``seconds`` seconds have covered."""
+        """Return the fraction of the run, in [0, 1], that is done after ``step`` steps and ``seconds`` seconds."""
         done = step / self.steps if self.steps is not None else seconds / (self.seconds or math.inf)
         return min(1.0, done)
 
     def progress_within(self, step: int, seconds: float, seconds_per_step: float) -> float:
-        """Return the progress in the middle of the next step, so that no step is spent at the rate zero of an end."""
+        """Return the progress in the middle of the next step, so that no step has the rate zero of an end."""
         return (self.progress(step, seconds) + self.progress(step + 1, seconds + seconds_per_step)) / 2
 
 
@@ -70,10 +70,10 @@ def learning_rate_at(
     Args:
         schedule: The kind of schedule and its lengths.
         horizon: The end of the run.
-        step: Steps made.
-        seconds: Seconds spent.
-        seconds_per_step: What a step takes, by which a horizon in seconds places the step and the end of a warm-up that
-            is given in steps.
+        step: The number of steps done.
+        seconds: The number of seconds spent.
+        seconds_per_step: The duration of a step. Under a horizon in seconds, it locates the next step, and the end of
+            a warm-up that is given in steps.
     """
     progress, warmup = horizon.progress_within(step, seconds, seconds_per_step), schedule.warmup
     if schedule.warmup_steps is not None:
@@ -88,7 +88,7 @@ def learning_rate_at(
 def learning_rate_multiplier(
     progress: float, kind: ScheduleKind, *, warmup: float, cooldown: float, final: float
 ) -> float:
-    """The learning rate at ``progress`` p in [0, 1], as a fraction of its peak, in [0, 1].
+    """Return the learning rate at ``progress`` p in [0, 1], as a fraction of its peak, in [0, 1].
 
     With w = ``warmup``, c = ``cooldown`` (fractions of the run) and f = ``final``:
 

@@ -1,9 +1,9 @@
-"""Checks that a model and an optimizer step are wired right, run before training and by the tests.
+"""Checks that a model and an optimizer step are wired correctly; they run before training and in the tests.
 
-Each would have caught a bug that real trainers shipped: attention that sees the future, gradients that are
-never cleared (clipping hides it), accumulated losses divided wrongly, an initialisation far from uniform
-predictions. They run on a copy of the model, small and in float32; weights are redrawn first where
-zero-initialised projections would make a check vacuous.
+Each would have caught a bug that real trainers shipped: attention that sees the future, gradients that are never
+cleared (clipping hides it), accumulated losses divided wrongly, an initialization far from uniform predictions. They
+run on a copy of the model in float32 and on small batches. Where zero-initialized projections would make a check
+vacuous, weights are redrawn first.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LEAK = 1e-3  # of the largest cost; the same kernels run on the same shapes, so 
 
 
 def self_check(model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep) -> None:
-    """All checks, on a copy of ``model`` as initialised; ``SelfCheckError`` names the first that fails.
+    """Run all checks on a copy of the initialized ``model``. Raises SelfCheckError, which names the first that fails.
 
-    Draws from torch's global generator; cost: about ten small forward and backward passes.
+    Draws from torch's global generator. Costs about ten small forward and backward passes.
     """
     probe = copy.deepcopy(model).eval()
     check_initial_loss(probe)
@@ -42,7 +42,7 @@ def self_check(model: LanguageModel, config: TrainConfig, step_class: type[Optim
 
 
 def check_initial_loss(model: LanguageModel) -> None:
-    """A fresh model predicts nearly uniformly, so its loss on random events is near what a model of nothing pays."""
+    """Check that a fresh model predicts nearly uniformly: its loss on random events is near that of a uniform model."""
     uniform = model.uniform_nats()
     if uniform is None:
         return
@@ -57,7 +57,7 @@ def check_initial_loss(model: LanguageModel) -> None:
 
 
 def check_no_future_leak(model: LanguageModel) -> None:
-    """What comes from an event on changes no cost before it, and some cost from it on, else the check says nothing."""
+    """Check that changing the events from one on changes no loss before it, and some loss from it on."""
     batch = model.random_batch(ROWS, MAX_EVENTS)  # columns, [B, S] each
     num_events = batch[WEIGHT].size(1)
     with torch.inference_mode():
@@ -81,14 +81,14 @@ def _check_costs_before(before: Tensor, after: Tensor, event: int) -> None:
 
 
 def _swapped(column: Tensor, event: int) -> Tensor:
-    """The column with each row's values from ``event`` on replaced by the next row's."""
+    """Return the column with each row's values from ``event`` on replaced by the next row's."""
     return torch.cat((column[:, :event], column.roll(1, 0)[:, event:]), dim=1)  # [B, S]
 
 
 def check_gradients_cleared(
     model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep
 ) -> None:
-    """A second step on the same batch, at learning rate 0, leaves the same gradients as the first, not their sum."""
+    """Check that a second step on the same batch, at learning rate 0, leaves the same gradients and not their sum."""
     batch = model.random_batch(ROWS, MAX_EVENTS)
     step = step_class(loss_of(model), make_optimizer(model, config), micro_batch_size=ROWS, clip_norm=None)
     step(batch, 0.0)
@@ -101,7 +101,7 @@ def check_gradients_cleared(
 def check_accumulation(
     model: LanguageModel, config: TrainConfig, step_class: type[OptimizerStep] = OptimizerStep
 ) -> None:
-    """One micro-batch and four give the same loss and gradients."""
+    """Check that one micro-batch and four give the same loss and gradients."""
     batch = model.random_batch(ROWS, MAX_EVENTS)
     results = []
     for micro_batch_size in (ROWS, ROWS // 4):
@@ -119,7 +119,7 @@ def check_accumulation(
 
 @torch.no_grad()
 def redraw_weights(model: LanguageModel) -> None:
-    """Give every matrix random weights of a size that keeps activations near one, so that every path is alive."""
+    """Give every matrix random weights that keep activations near one, so that every path is active."""
     for parameter in model.parameters():
         if parameter.dim() >= 2:
             parameter.normal_(std=parameter.size(-1) ** -0.5)
@@ -130,5 +130,5 @@ def _gradients(model: LanguageModel) -> Tensor:
 
 
 def _distance(a: Tensor, b: Tensor) -> float:
-    """Relative: 0 when equal, 1 when ``a`` is twice ``b``."""
+    """Return the relative distance: 0 if equal, 1 if ``a`` is twice ``b``."""
     return float((a - b).norm() / b.norm())

@@ -32,7 +32,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parse_setting(assignment: str) -> tuple[str, Any]:
-    """Split "name=value". The value is JSON where it can be read as that ("0.01", "true"); "none" is None.
+    """Split "name=value". The value is parsed as JSON if possible ("0.01", "true"); "none" is None.
 
     Raises ConfigError if there is no "=".
 

@@ -1,8 +1,8 @@
 """Supervised finetuning: a pretrained model learns the answers of chats, in a run of its own.
 
-The trainer is the one of pretraining, with other rows (``data/chat.py``) and a model that begins with the pretrained
-weights. The marks of chats are new ids: tables of ids grow by their rows, and no old row changes. Scores are bits per
-byte of the answers of held-out chats.
+Finetuning uses the trainer of pretraining, with other rows (``data/chat_rows.py``) and the pretrained weights to begin
+with. The marks of chats are new ids: embedding tables gain rows for them, and existing rows are kept. The score is bits
+per byte of the answers of held-out chats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from torch import Tensor
 
 from fastcompress.codec import ChatCodec
 from fastcompress.codec.chat import MARKS
-from fastcompress.data.chat import Chat, ChatRows, Message, PackedChats, chat_to_json, joined
+from fastcompress.data.chat import Chat, Message, chat_to_json
+from fastcompress.data.chat_rows import ChatRows, PackedChats, joined
 from fastcompress.data.rows import num_symbols
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.models.protocol import LanguageModel, device_of, evaluation_mode
@@ -36,13 +37,13 @@ EPOCHS = 3
 
 @dataclasses.dataclass(frozen=True)
 class ChatData:
-    """Chats as a chat model reads them.
+    """The chats of a finetuning run, encoded.
 
     Attributes:
-        rows: How they become rows.
-        train: Those to train on.
-        validation: Those held out, as documents of ``rows``.
-        num_too_long: Those of either that the context cannot hold, which are left out.
+        rows: The form in which the model reads chats.
+        train: The chats to train on.
+        validation: The held-out chats, as documents of ``rows``.
+        num_too_long: The number of chats, in both, that are left out because they exceed the context.
     """
 
     rows: ChatRows
@@ -52,7 +53,10 @@ class ChatData:
 
     @classmethod
     def of(cls, codec: ChatCodec, context_length: int, train: Sequence[Chat], validation: Sequence[Chat]) -> ChatData:
-        """Spell and pack chats. Raises DataError if all of either are longer than the context, or cannot be spelled."""
+        """Encode and pack chats.
+
+        Raises DataError if no training chat or no held-out chat fits into the context, or the codec cannot encode one.
+        """
         rows = ChatRows(codec, context_length)
         packed, held_out = PackedChats(train, rows), PackedChats(validation, rows)
         fitting = [chat for chat in validation if len(rows.spell(chat).weight) <= context_length]
@@ -60,7 +64,7 @@ class ChatData:
 
 
 def chat_codec_of(run: Run) -> ChatCodec:
-    """The codec of a run with the marks of chats; the run's own if it has them. Raises ConfigError for other models."""
+    """Return a run's codec, extended by the marks of chats unless it has them. Raises ConfigError for other models."""
     if not isinstance(run.model, NextTokenModel) or "vocab_size" not in run.model.config.to_json():
         raise ConfigError(
             f"a model of kind {run.model.config.kind} cannot be finetuned on chats; use one of token ids, such as gpt"
@@ -69,18 +73,18 @@ def chat_codec_of(run: Run) -> ChatCodec:
 
 
 def chat_settings(pretraining: TrainConfig, num_rows: int, **settings: Any) -> TrainConfig:
-    """Settings for finetuning: those of pretraining with a tenth of its learning rates and a short warm-up.
+    """Derive settings for finetuning from those of pretraining: a tenth of the learning rates, a short warm-up.
 
     Args:
         pretraining: The settings of the run that is finetuned.
-        num_rows: Rows of an epoch; without a horizon, the run goes over them three times.
-        settings: What should be otherwise, under the names of ``TrainConfig``.
+        num_rows: The number of rows in an epoch. Unless ``settings`` has a horizon, the run takes three epochs.
+        settings: Settings that override the derived ones, by their names in ``TrainConfig``.
 
     Raises:
-        ConfigError: A setting cannot work, or the horizon is one of seconds.
+        ConfigError: A setting is out of range, or the horizon is in seconds.
     """
     if settings.get("seconds") is not None:
-        raise ConfigError("seconds is no horizon for chats, of which all held-out ones are scored; set steps or tokens")
+        raise ConfigError("seconds cannot be the horizon, since all held-out chats are scored; set steps or tokens")
     optimizer = dataclasses.asdict(pretraining.optimizer)
     rates = {name: value * RATE_SHARE for name, value in optimizer.items()
              if name.endswith("_rate") and value is not None}  # fmt: skip
@@ -108,12 +112,12 @@ def finetune(
     on_metrics: Callable[[dict[str, Any]], None] | None = None,
     progress: bool = True,
 ) -> TrainResult:
-    """Finetune the model of a run on chats; leaves a run of its own, which ``load_run`` and ``resume`` take.
+    """Finetune the model of a run on chats, into a new run that ``load_run`` reads and ``resume`` continues.
 
     Args:
-        run: The pretrained run, or one that was finetuned before; its model stays as it is.
-        data: The chats, for ``chat_codec_of(run)``.
-        config: Such as ``chat_settings`` returns.
+        run: The pretrained run, or one that was finetuned before. It is not changed.
+        data: The chats, encoded with ``chat_codec_of(run)``.
+        config: The settings, such as ``chat_settings`` returns.
         run_directory, resume, on_ready, on_metrics, progress: As for ``train``, which raises the same.
 
     Raises:
@@ -144,9 +148,9 @@ def finetune(
 
 @torch.no_grad()
 def with_marks(model: LanguageModel, codec: ChatCodec) -> LanguageModel:
-    """Return a copy of a model whose tables have rows for the marks, on the CPU; new ones are drawn around the mean.
+    """Return a copy of a model on the CPU whose tables have rows for the marks, drawn around the mean row.
 
-    Ids of texts keep their rows. The end of a document, which is always the last id, takes its row along.
+    Ids of texts keep their rows. The end of a document is always the last id; its row moves there.
 
     Raises:
         ConfigError: A table does not grow with the vocabulary.
@@ -170,7 +174,7 @@ def with_marks(model: LanguageModel, codec: ChatCodec) -> LanguageModel:
 
 
 def _grow(table: Tensor, old: Tensor) -> None:
-    """Fill a table, freshly drawn, with the rows of a smaller one."""
+    """Copy the rows of a smaller table into a freshly drawn one."""
     end = len(old) - 1
     table[:end] = old[:end]
     table[end:-1] += old[:end].mean(dim=0)
@@ -178,7 +182,7 @@ def _grow(table: Tensor, old: Tensor) -> None:
 
 
 def check_chats_apart(model: LanguageModel, rows: ChatRows) -> None:
-    """Raise ConfigError if what one chat says changes what another one in its row costs."""
+    """Raise ConfigError if the content of one chat changes the loss of another chat in the same row."""
 
     def chat(word: str) -> Chat:
         return Message("user", word), Message("assistant", word)
@@ -204,7 +208,7 @@ def check_chats_apart(model: LanguageModel, rows: ChatRows) -> None:
 
 
 def _two_words(rows: ChatRows) -> tuple[str, str]:
-    """Two texts of one token each, or else of the same number."""
+    """Return two texts of one token each, or else of the same number of tokens."""
     candidates = [chr(code) for code in (*range(97, 123), *range(32, 97), *range(123, 0x400))]
     spelled: dict[int, str] = {}
     for word in candidates:

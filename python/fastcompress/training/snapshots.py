@@ -1,4 +1,4 @@
-"""A run's checkpoints: what is written of it, and how it comes back."""
+"""The checkpoints of a run: writing and restoring its state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def save_best(run: TrainingRun) -> None:
 
 
 def save_last(run: TrainingRun, path: Path | None = None) -> None:
-    """Write all that a resumed run needs, to ``last.safetensors`` if no other path is given. Every rank takes part."""
+    """Write everything a resumed run needs, by default to ``last.safetensors``. Every rank takes part."""
     tensors = {
         **checkpoints.model_tensors(run.model),
         **checkpoints.optimizer_tensors(run.model, run.optimizer),
@@ -40,7 +40,7 @@ def _write(run: TrainingRun, path: Path, tensors: dict[str, torch.Tensor]) -> No
 
 
 def _state(run: TrainingRun) -> dict[str, Any]:
-    """Everything but tensors that a checkpoint holds."""
+    """Return the content of a checkpoint apart from its tensors."""
     run.at.seconds, run.at.wall_seconds = run.watch.read(), run.wall.read()
     return {
         "model": run.model.config.to_json(),
@@ -56,7 +56,7 @@ def _state(run: TrainingRun) -> dict[str, Any]:
 
 
 def restore(run: TrainingRun) -> None:
-    """Take over weights, optimizer, generators and progress from the last checkpoint. Every rank reads it."""
+    """Restore weights, optimizer, generators and progress from the last checkpoint. Every rank reads it."""
     path = run.directory.last
     saved = checkpoints.read_checkpoint(path)
     run.directory.check_belongs(saved.state, path)
@@ -81,7 +81,7 @@ def restore(run: TrainingRun) -> None:
 
 
 def _go_on(run: TrainingRun, state: dict[str, Any]) -> None:
-    """Set clocks and the validation sample to where the checkpoint stands."""
+    """Set the clocks and the validation sample as they were at the checkpoint."""
     run.watch = Stopwatch(run.device, run.at.seconds)
     run.wall = Stopwatch(run.device, max(run.at.wall_seconds, run.at.seconds))
     run.logged = (run.at.tokens, run.at.seconds)

@@ -1,8 +1,8 @@
-"""How the ranks of a run share a model, and how their gradients come together.
+"""Distribution of a model over the ranks of a run, and the reduction of their gradients.
 
-Two ways, which compute the same up to rounding: ``"ddp"`` keeps a whole copy on every rank, ``"fsdp"`` (FSDP2,
-``torch.distributed.fsdp.fully_shard``) a part of every tensor. Between the micro-batches of a step neither
-communicates gradients; the last one's backward pass does, overlapped with it.
+There are two ways, which compute the same up to rounding: ``"ddp"`` keeps a whole copy on every rank, ``"fsdp"``
+(FSDP2, ``torch.distributed.fsdp.fully_shard``) a part of every tensor. Neither communicates gradients between the
+micro-batches of a step; that happens during the backward pass of the last one.
 
 Both average over ranks. Each rank divides its sum of nats by the mean over ranks of their sums of weights, and the
 average over ranks of such quotients is (all nats) / (all weights). A mean of each rank's own mean would be something
@@ -27,7 +27,7 @@ from fastcompress.training.loss import LossFunction, LossModule, loss_of
 
 
 class Spread:
-    """How a model's gradients come together; this base class is that of a model on one rank.
+    """The distribution of a model over ranks; this base class is for one rank.
 
     Attributes:
         ranks: The processes.
@@ -37,23 +37,23 @@ class Spread:
         self.ranks = ranks
 
     def wrap(self, loss: LossModule) -> LossFunction:
-        """Spread the model of ``loss``, in place, and return the loss to call."""
+        """Distribute the model of ``loss``, in place, and return the loss to call."""
         return loss_of(loss.model)
 
     def whole_weight(self, weight: Tensor) -> Tensor:
-        """Return what to divide by, from the sum of this rank's weights: the mean over ranks, ``float32[]``."""
+        """Return the divisor of the loss, the mean over ranks of their sums of weights, ``float32[]``."""
         return self.ranks.mean(weight)
 
     def whole(self, value: Tensor) -> Tensor:
-        """Return a figure that is computed from the parameters, on every rank the same."""
+        """Return the whole model's value of a figure such as a gradient norm, the same on every rank."""
         return value
 
     def unspread(self, model: LanguageModel) -> LanguageModel:
-        """Return a model like ``model`` for one process alone: itself, unless it holds parts of tensors."""
+        """Return a model like ``model`` for a single process: itself, unless it holds parts of tensors."""
         return model
 
     def micro_batch(self, is_last: bool) -> contextlib.AbstractContextManager[None]:
-        """Surround the passes of a micro-batch; only the last one of a step brings the gradients together."""
+        """Return the context for the passes of a micro-batch; only the last one of a step reduces gradients."""
         return contextlib.nullcontext()
 
 
@@ -70,7 +70,7 @@ class Replicated(Spread):
         return self._module
 
     def micro_batch(self, is_last: bool) -> contextlib.AbstractContextManager[None]:
-        """Keep gradients to this rank but for the last micro-batch."""
+        """Communicate gradients in the last micro-batch only."""
         context: contextlib.AbstractContextManager[None] = (
             contextlib.nullcontext() if is_last else self._module.no_sync()
         )
@@ -81,7 +81,7 @@ class Sharded(Spread):
     """A part of every tensor on each rank (FSDP2)."""
 
     def wrap(self, loss: LossModule) -> LossFunction:
-        """Shard the parts of blocks each on its own, so that few are whole at a time, then what is left."""
+        """Shard each part of a block by itself, so that few are whole at a time, then the rest."""
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
@@ -99,7 +99,7 @@ class Sharded(Spread):
         return loss
 
     def _scoring_too(self, nats: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
-        """Return ``nats`` for evaluations, too.
+        """Return ``nats`` in a form that evaluations can use, too.
 
         FSDP keeps its buffers, which must not become inference tensors, and shards the outermost parameters again in
         the backward pass only, until when they are not those that the optimizer knows.
@@ -116,17 +116,17 @@ class Sharded(Spread):
         return outer
 
     def unspread(self, model: LanguageModel) -> LanguageModel:
-        """Return a model of the same configuration, on the CPU; its weights are any."""
+        """Return a model of the same configuration on the CPU, with arbitrary weights."""
         return model.config.build()
 
     def whole(self, value: Tensor) -> Tensor:
-        """Add up the ranks' parts of a figure."""
+        """Reduce the figure over ranks."""
         whole: Tensor = value.full_tensor()  # type: ignore[attr-defined]
         return whole
 
     @contextlib.contextmanager
     def micro_batch(self, is_last: bool) -> Iterator[None]:
-        """Keep gradients to this rank but for the last micro-batch."""
+        """Communicate gradients in the last micro-batch only."""
         self._model.set_requires_gradient_sync(is_last)
         self._model.set_is_last_backward(is_last)
         with _views_returned():
@@ -149,9 +149,9 @@ def spread_for(ranks: Ranks, kind: ParallelKind) -> Spread:
 
 
 def block_parts(model: nn.Module) -> Iterator[nn.Module]:
-    """Yield the large parts of a model's blocks: the modules with matrices that the elements of its lists consist of.
+    """Yield the large parts of a model's blocks: the modules with matrices inside the elements of its lists.
 
-    They are what is gathered (FSDP) or computed again (``recompute.py``) as one. Each must be used by calling it.
+    Each is gathered (FSDP) or recomputed (``recompute.py``) as one, so the model must use it by calling it.
     """
     blocks: Iterable[nn.Module] = model.children()
     if isinstance(model, nn.ModuleList):

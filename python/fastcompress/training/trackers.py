@@ -1,7 +1,7 @@
-"""The figures of a run in TensorBoard and Weights & Biases, for those who have them installed; off by default.
+"""The figures of a run in TensorBoard and Weights & Biases, if they are installed; off by default.
 
-What is sent are the records of ``metrics.jsonl``, which stays the place where they are kept. A tracker that fails in
-the middle of a run is left out with a warning, and the run goes on.
+Trackers receive the records of ``metrics.jsonl``, which remains the authoritative copy. A tracker that fails during a
+run is dropped with a warning, and the run continues.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROJECT = "fastcompress"
 
 
 class Tracker(Protocol):
-    """Something that shows figures."""
+    """A service that shows figures."""
 
     def log(self, figures: Mapping[str, float], step: int) -> None:
         """Show figures by name, at a step."""
@@ -35,7 +35,7 @@ class Tracker(Protocol):
 
 
 class TensorBoard:
-    """Files of events in the run's folder ``tensorboard``; a resumed run's repeated steps replace the older ones."""
+    """Event files in the run's folder ``tensorboard``; steps that a resumed run repeats replace the older ones."""
 
     def __init__(self, module: Any, directory: Path, first_step: int) -> None:
         self._writer = module.SummaryWriter(log_dir=str(directory / "tensorboard"), purge_step=first_step)
@@ -49,7 +49,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run of the project ``fastcompress``, named after the folder, with the settings; a resumed run goes on there."""
+    """A run in the project ``fastcompress``, named after the folder; a resumed run continues it."""
 
     def __init__(self, module: Any, directory: Path, first_step: int) -> None:
         config = json.loads((directory / "config.json").read_bytes())
@@ -73,7 +73,7 @@ def tracked(names: Sequence[str], directory: Path) -> Iterator[Callable[[dict[st
     """Yield a function for ``on_metrics`` of ``train`` that passes each record on, and close the trackers afterwards.
 
     Args:
-        names: Some of ``TRACKERS``; none is fine.
+        names: Names from ``TRACKERS``; may be empty.
         directory: The run's folder.
 
     Raises:
@@ -98,7 +98,7 @@ def tracked(names: Sequence[str], directory: Path) -> Iterator[Callable[[dict[st
 
 
 def figures_of(record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a record by the names that trackers show, such as "train/loss" and "eval/seconds".
+    """Return the numbers of a record by the names that trackers show, such as "train/loss" and "eval/seconds".
 
     >>> figures_of({"event": "train", "step": 3, "loss": 2.5, "train_bits_per_byte": None})
     {'train/loss': 2.5}

@@ -1,16 +1,19 @@
-"""Training a model: batches in, better weights and an honest curve out. The entry; the loop is in ``loop.py``.
+"""The entry point for training a model; the loop is in ``loop.py``.
 
-What keeps a run trustworthy: it starts with a self-check; its clock leaves out evaluation, checkpoints and
-compilation; nothing in a step waits for the device (figures are fetched every ``log_every`` steps); a loss
-that is not finite stops it before a checkpoint is overwritten; and everything that decides the next step is
-in the checkpoint, so on the CPU a resumed run computes the same losses, to the bit, as one never stopped.
+- A run starts with a self-check.
+- Its clock leaves out evaluation, checkpoints and compilation.
+- Nothing in a step waits for the device; figures are fetched every ``log_every`` steps.
+- A loss that is not finite stops the run before a checkpoint is overwritten.
+- A checkpoint holds everything that determines the next step, so on the CPU a resumed run computes the same losses, to
+  the bit, as one that never stopped.
 
-Resuming goes on from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may differ; model,
-codec, texts, batch size and seed may not. Scores on different validation samples do not compare, so with
-another ``eval_bytes`` the run is scored at once, and the best restarts there. A run that has reached its horizon
-stays as it is: nothing is written, whatever shorter horizon is asked for.
+A resumed run continues from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may differ; model,
+codec, texts, batch size and seed may not. Scores on different validation samples cannot be compared, so with another
+``eval_bytes`` the run is scored at once, and the best score starts anew. A run that has reached its horizon is left
+unchanged, even if a shorter horizon is given.
 
-Ctrl-C and SIGTERM finish the step (or the batch of an evaluation), save and raise KeyboardInterrupt or SystemExit.
+After Ctrl-C or SIGTERM, the run finishes the step (or the batch of an evaluation), saves, and raises KeyboardInterrupt
+or SystemExit.
 """
 
 from __future__ import annotations
@@ -58,11 +61,11 @@ class TrainResult:
     Attributes:
         model: The best weights by validation, in eval mode, on the device it was trained on; on the CPU where several
             processes had a part of it each.
-        steps, tokens, flops: All the run's, those before a resume too.
-        seconds: Of training, without evaluation, checkpoints and compilation; tokens_per_second goes by it.
-        new_steps: Those made by this call: 0 when a run that was done already was resumed.
+        steps, tokens, flops: Totals of the run, including those before it was resumed.
+        seconds: Seconds of training, without evaluation, checkpoints and compilation; tokens_per_second refers to it.
+        new_steps: The steps made by this call; 0 if a finished run was resumed.
         best_step, best_bits_per_byte: The step of the weights in ``model``, and their score on validation.
-        curve: One entry an evaluation: step, tokens, flops, seconds, train_bits_per_byte (None at step 0:
+        curve: One entry per evaluation: step, tokens, flops, seconds, train_bits_per_byte (None at step 0:
             nothing was trained on yet), validation_bits_per_byte. train_bits_per_byte is the mean loss of the
             last training line times the corpus's tokens per raw byte (ends of documents counted), so it compares
             with validation up to the batches' own ratio.
@@ -97,22 +100,22 @@ def train(
     rows: Rows | None = None,
     initial: Mapping[str, Tensor] | None = None,
 ) -> TrainResult:
-    """Train a model from scratch, or go on with a stopped run; leaves ``run_directory`` ready for either.
+    """Train a model from scratch, or resume a run, in ``run_directory``.
 
     Args:
-        model_config: The model, of any kind; it reads rows of ``codec``.
-        codec, train_data: The codec, and at least ``context_length + 1`` tokens that it made.
+        model_config: The configuration of the model, of any kind; the model reads rows of ``codec``.
+        codec, train_data: The codec, and at least ``context_length + 1`` tokens encoded by it.
         validation: Raw documents; the best checkpoint is the best on the first ``eval_bytes`` of them,
             in windows that do not overlap.
-        run_directory: Created; see ``training/run_directory.py`` for its files.
-        resume: Go on with the run in it; this file's head says what may differ.
-        on_ready: Called once all is checked and ``run_directory`` holds the run, before the first step.
+        run_directory: The folder of the run, made if missing (``training/run_directory.py`` lists its files).
+        resume: Continue the run in it; the head of this file says what may differ.
+        on_ready: Called before the first step, after all checks, when ``run_directory`` holds the run.
         on_metrics: Called with each record of ``metrics.jsonl`` (``training/metrics.py``), between two steps.
-        on_forecast: Called before the first step with the memory and the time that the run will need, which takes two
-            trial passes.
-        progress: Show a progress bar on a terminal, a line now and then elsewhere.
+        on_forecast: Called before the first step with the memory and the time that the run will need. Measuring the
+            time takes two trial passes.
+        progress: Show a progress bar on a terminal, elsewhere a line from time to time.
         rows: How ``train_data`` and documents become rows; default: as the model reads text.
-        initial: Weights that a new run begins with, as ``state_dict`` returns them; default: drawn from the seed.
+        initial: Initial weights of a new run, as ``state_dict`` returns them; default: drawn from the seed.
 
     Under torchrun, every process makes the same call and returns the same result (``training/distributed.py``); the
     callbacks are those of the first one, and an error that one of them raises stops all processes.
@@ -186,7 +189,7 @@ def _make_model(
     *,
     check: bool,
 ) -> LanguageModel:
-    """Draw or take the weights, the same on every rank, and check how the model is wired. Seeds the generators."""
+    """Make the model with equal weights on every rank, and check it. Seeds the generators."""
     torch.manual_seed(config.seed)
     model = model_config.build(kernels_of(config.machine))
     model.read_codec(codec)
@@ -202,7 +205,7 @@ def _make_model(
 
 
 def threads_for(model_config: ModelConfig, config: TrainConfig) -> int:
-    """Return how many threads a run gets on the CPU, for its training steps and its evaluations alike."""
+    """Return the number of CPU threads of a run, for training steps and evaluations alike."""
     if config.machine.num_threads is not None:
         return config.machine.num_threads
     return choose_threads(config.micro_batch, model_config.context_length, model_config.width)
@@ -216,7 +219,7 @@ def _check_inputs(codec: Codec, train_data: TokenDataset, validation: Sequence[b
 
 
 def _result(run: TrainingRun) -> TrainResult:
-    """The run's figures, with the best weights loaded."""
+    """Return the run's figures and its model with the best weights."""
     best = read_checkpoint(run.directory.best)
     model = run.spread.unspread(run.model)
     load_model_tensors(model, best, run.directory.best)

@@ -1,4 +1,4 @@
-"""Trial passes before the clock starts: they show whether compilation works and how long a step takes."""
+"""Trial passes before the clock starts, which test compilation and time a step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def compile_if_wanted(run: TrainingRun) -> None:
-    """Compile the loss and try it. Where one rank cannot, none does, since all must communicate alike."""
+    """Compile the loss and try it. If one rank cannot, none does, since all must communicate alike."""
     if not {"on": True, "off": False, "auto": run.device.type == "cuda"}[run.config.machine.compile]:
         return
     eager = run.step.loss
@@ -25,7 +25,7 @@ def compile_if_wanted(run: TrainingRun) -> None:
 
 
 def seconds_per_step(run: TrainingRun) -> float:
-    """Measure how long the passes of a step take, by two micro-batches of which the first one warms up."""
+    """Measure the duration of a step's passes with two micro-batches, the first of which warms up."""
     watch = Stopwatch(run.device)
     _try_out(run, run.step.loss)
     watch.start()
@@ -37,7 +37,7 @@ def seconds_per_step(run: TrainingRun) -> float:
 
 
 def _try_out(run: TrainingRun, loss: LossFunction) -> None:
-    """Compute loss and gradients of a micro-batch; weights and generators stay as they are.
+    """Compute loss and gradients of a micro-batch without changing weights and generators.
 
     Raises FloatingPointError if they are not finite.
     """

@@ -1,4 +1,4 @@
-"""Settings of what a step does to the weights: the kinds of optimizers, and the learning rate over a run."""
+"""Settings of the optimizers and of the learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MuonConfig:
 
     Muon replaces the running mean of a matrix's gradients by the nearest matrix with orthogonal rows or columns, so its
     learning rate does not compare with AdamW's. The defaults suit small models and short runs; embeddings of unit norm
-    want 0.3 to 0.9 (``fastcompress tune`` finds the common factor of all rates).
+    need 0.3 to 0.9 (``fastcompress tune`` searches for a common factor of all rates).
 
     Attributes:
         kind: ``"muon"``.
@@ -79,7 +79,7 @@ class MuonConfig:
         beta1, beta2, epsilon: AdamW's.
         weight_decay: Decoupled weight decay, of matrices only. A step takes ``learning_rate * weight_decay`` of a
             weight.
-        cautious_decay: Decay a weight only where the update moves it towards zero, too.
+        cautious_decay: Decay a weight only where the update also moves it towards zero.
         clip_norm: Gradients with a larger norm are scaled down to it; None: never.
     """
 
@@ -108,7 +108,7 @@ OptimizerConfig: TypeAlias = AdamWConfig | MuonConfig
 
 
 def _check_optimizer(settings: OptimizerConfig, *decays: str) -> None:
-    """Check what all kinds of optimizers have. Raises ConfigError."""
+    """Check the settings that all optimizers have. Raises ConfigError."""
     check_positive(settings, "learning_rate", "epsilon", "clip_norm", may_lack=("clip_norm",))
     for name in decays:
         value = getattr(settings, name)
@@ -134,8 +134,8 @@ class ScheduleConfig:
         kind: After a linear warm-up, ``"trapezoid"`` (a plateau, then a linear cool-down), ``"cosine"`` (half a wave)
             or ``"constant"``. ``"warmup_stable_decay"`` is the old name of trapezoid.
         warmup: Fraction of the horizon over which the rate rises.
-        warmup_steps: Steps over which it rises, instead of ``warmup``; None: ``warmup`` says it.
-        cooldown: Fraction of the horizon over which it falls at the end of a trapezoid.
+        warmup_steps: Steps over which the rate rises; it replaces ``warmup``. None: ``warmup`` applies.
+        cooldown: Fraction of the horizon over which the rate falls at the end of a trapezoid.
         final_learning_rate: Fraction of the peak at the end of a trapezoid or a cosine.
     """
 

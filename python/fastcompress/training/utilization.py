@@ -1,11 +1,11 @@
-"""How well a run uses its device: speed, share of the peak, memory.
+"""Device utilization of a run: speed, MFU, memory.
 
     MFU = training FLOPs of the model per second / peak FLOPs per second of the device
 
-FLOPs are counted as everywhere here (``models/flops.py``: matrix products only, attention at the full window, the
-backward pass twice the forward pass), so recomputation counts nothing. Seconds are those of training, without
+FLOPs are counted as in ``models/flops.py`` (matrix products only, attention at the full window, the backward pass twice
+the forward pass), so recomputation does not count. Seconds are those of training, without
 evaluations, checkpoints and compilation. The peak is the vendor's for dense matrices in bfloat16 or float16 with sums
-in float32. In float32 and on CPUs there is no figure, unless the settings give a peak (``MachineConfig.peak_flops``).
+in float32. For float32 and CPUs there is no MFU unless the settings give a peak (``MachineConfig.peak_flops``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PEAKS: dict[str, float | None] = {
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """Return the peak FLOPs per second of a card in a precision; None where it is not known."""
+    """Return the peak FLOPs per second of a card in a precision, or None if unknown."""
     if precision == "float32":
         return None
     words = device_name.replace("-", " ").split()
@@ -48,20 +48,20 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
 
 def peak_of(device: torch.device, precision: str) -> float | None:
-    """Return the peak FLOPs per second of a device in a precision; None where it is not known."""
+    """Return the peak FLOPs per second of a device in a precision, or None if unknown."""
     return peak_flops(torch.cuda.get_device_name(device), precision) if device.type == "cuda" else None
 
 
 def speed_figures(
     tokens_per_second: float, *, bytes_per_token: float, flops_per_token: float, peak: float | None
 ) -> dict[str, Any]:
-    """Return what a training line says about speed.
+    """Return the speed figures of a training line.
 
     Args:
         tokens_per_second: Events trained on per second.
         bytes_per_token: Bytes of raw text per event, over the whole corpus.
         flops_per_token: Training FLOPs per event.
-        peak: FLOPs per second that the device can do; None if that is not known.
+        peak: Peak FLOPs per second of the device; None if unknown.
     """
     return {
         "tokens_per_second": tokens_per_second,
@@ -72,7 +72,7 @@ def speed_figures(
 
 
 def peak_memory_bytes(device: torch.device) -> int | None:
-    """Return the most memory held at a time: by tensors on a card, else by the process. None where it is not known."""
+    """Return the peak memory in bytes: of tensors on a card, else of the process. None if unknown."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     try:
@@ -84,6 +84,6 @@ def peak_memory_bytes(device: torch.device) -> int | None:
 
 
 def forget_peak_memory(device: torch.device) -> None:
-    """Begin to measure a card's peak anew; a process's cannot be."""
+    """Reset the peak memory of a card; that of a process cannot be reset."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)

@@ -30,6 +30,16 @@ PRESETS: dict[str, dict[str, Any]] = {
     "llama": {"norm": "rmsnorm_gain", "qk_norm": False, "init": "gpt2"},
     # GPT-2's shape with RoPE and SwiGLU, rows of 512 tokens, meant for a vocabulary of 32,768: 110M parameters.
     "fineweb": {**_GPT2, "positions": "rope", "mlp": "swiglu", "context_length": 512},
+    # For `MuonConfig`: heads of 128 cost less than twice as many of 64, and ReLU^2 less than SwiGLU.
+    "speedrun": {
+        "mlp": "relu2",
+        "softcap": 15.0,
+        "value_residual": True,
+        "num_layers": 12,
+        "num_heads": 6,
+        "width": 768,
+        "context_length": 1024,
+    },
 }
 DEFAULT_PRESET = "modern"
 

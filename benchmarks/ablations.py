@@ -1,0 +1,214 @@
+"""Which parts of a model are worth their steps, their FLOPs and their seconds, at a small size, over several seeds.
+
+    fastcompress train-tokenizer english/train-20m.jsonl.xz --vocab-size 8192 -o bpe-8192.bpe
+    fastcompress encode english/train-00.jsonl.xz --max-bytes 48000000 --codec bpe-8192.bpe -o shards
+    python benchmarks/ablations.py run --shards shards --validation english/val.jsonl.xz --out ablations.json
+
+Every arm is trained from scratch on the same rows for the same number of steps. The baseline is also trained for four
+fifths of them, which gives the slope of bits per byte over the logarithm of steps. An arm that costs more FLOPs (or
+seconds) a step than the baseline would make fewer steps in the same budget, and is charged that slope times the
+logarithm of the ratio. Seconds are measured one arm after the other, without neighbours.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import datetime
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+import results_file
+
+STEPS, BATCH = 700, 32
+SIZE = {"num_layers": 6, "num_heads": 6, "width": 384, "context_length": 512}
+MODEL = {"preset": "modern", "mlp": "gelu", **SIZE}  # of the baseline
+ADAMW = {"kind": "adamw", "learning_rate": 3e-3}
+MUON = {"kind": "muon"}
+MEMORY = {**ADAMW, "memory_rate": 9e-3, "memory_decay": 0.0}
+RECIPE = {"mlp": "relu2", "softcap": 15.0, "value_residual": True, "num_heads": 3}
+
+# Name: what is laid over the model of the baseline, the optimizer, steps, seeds.
+ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
+    "baseline": ({}, ADAMW, 1.0, 3),
+    "baseline, four fifths": ({}, ADAMW, 0.8, 3),
+    "baseline at 1.5e-3": ({}, {**ADAMW, "learning_rate": 1.5e-3}, 1.0, 1),
+    "baseline at 6e-3": ({}, {**ADAMW, "learning_rate": 6e-3}, 1.0, 1),
+    "SwiGLU": ({"mlp": "swiglu"}, ADAMW, 1.0, 3),
+    "ReLU squared": ({"mlp": "relu2"}, ADAMW, 1.0, 3),
+    "Muon": ({}, MUON, 1.0, 3),
+    "Muon, embeddings at 0.1": ({}, {**MUON, "embedding_rate": 0.1}, 1.0, 1),
+    "spelled bytes": ({"spelled_bytes": 16}, ADAMW, 1.0, 3),
+    "Attention Residuals, block": ({"attention_residuals": "block"}, ADAMW, 1.0, 3),
+    "XSA": ({"exclusive_attention": "plain"}, ADAMW, 1.0, 3),
+    "value residual": ({"value_residual": True}, ADAMW, 1.0, 3),
+    "Engram": ({"engram_layers": [1]}, MEMORY, 1.0, 3),
+    "Engram, bigrams": (
+        {"engram_layers": [0, 2, 4], "engram_orders": [2], "engram_heads": 4, "engram_rows": 65536}, MEMORY, 1.0, 3,
+    ),
+    "gpt2 + AdamW at 1e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 1e-3}, 1.0, 3),
+    "gpt2 + AdamW at 2e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 2e-3}, 1.0, 3),
+    "modern + Muon": ({"mlp": "swiglu"}, MUON, 1.0, 3),
+    "speedrun + Muon": (RECIPE, MUON, 1.0, 3),
+}  # fmt: skip
+
+
+def settings_of(arm: str) -> dict[str, Any]:
+    """Return the model settings of an arm."""
+    changes = ARMS[arm][0]
+    return {**SIZE, **changes} if "preset" in changes else {**MODEL, **changes}
+
+
+def train_one(arm: str, seed: int, shards: Path, validation: Path, steps: int, **changes: Any) -> dict[str, Any]:
+    """Train an arm and return its figures."""
+    from fastcompress import data, models, training
+    from fastcompress.codec import load_codec
+    from fastcompress.data.sources import path_documents
+
+    codec = load_codec(shards / "codec.json")
+    tokens = data.TokenDataset.open(shards, "train", codec=codec)
+    config = training.TrainConfig(
+        **{
+            "steps": steps, "batch_size": BATCH, "seed": seed, "optimizer": ARMS[arm][1], "num_evals": 1,
+            "eval_bytes": 1 << 21, "log_every": 50, "self_check": False, **changes,
+        }
+    )  # fmt: skip
+    records: list[dict[str, Any]] = []
+    documents = [document.data for document in path_documents(validation)]
+    with tempfile.TemporaryDirectory() as folder:
+        result = training.train(
+            models.GPTConfig.from_settings(settings_of(arm), codec), codec, tokens, documents, config,
+            Path(folder) / "run", on_metrics=records.append, progress=False,
+        )  # fmt: skip
+    rates = [record["tokens_per_second"] for record in records if record["event"] == "train"][1:]
+    return {
+        "arm": arm,
+        "seed": seed,
+        "bits_per_byte": result.curve[-1]["validation_bits_per_byte"],
+        "train_bits_per_byte": result.curve[-1]["train_bits_per_byte"],
+        "steps": result.steps,
+        "tokens": result.tokens,
+        "flops": result.flops,
+        "parameters": result.model.num_parameters(),
+        "tokens_per_second": statistics.median(rates) if rates else None,
+    }
+
+
+@click.group()
+def main() -> None:
+    """Train the arms and make the table."""
+
+
+@main.command()
+@click.argument("arm")
+@click.argument("seed", type=int)
+@click.option("--shards", type=Path, required=True)
+@click.option("--validation", type=Path, required=True)
+@click.option("--speed", is_flag=True, help="Only long enough to time it.")
+@click.option("--device", default="auto")
+def one(arm: str, seed: int, shards: Path, validation: Path, speed: bool, device: str) -> None:
+    """Train one arm; the last line of the output holds its figures."""
+    steps = 300 if speed else round(STEPS * ARMS[arm][2])
+    changes: dict[str, Any] = {"device": device}
+    if speed:
+        changes |= {"log_every": 50, "eval_bytes": 1000}
+    print(json.dumps(train_one(arm, seed, shards, validation, steps, **changes)))
+
+
+@main.command()
+@click.option("--shards", type=Path, required=True, help="What `fastcompress encode` wrote.")
+@click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
+@click.option("--out", type=Path, required=True, help="The results file; arms that it holds are not trained again.")
+@click.option("--jobs", default=1, show_default=True, help="Runs at a time on the card.")
+@click.option("--seconds", default=1e9, help="Start nothing after this time.")
+@click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
+def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, commit: str) -> None:
+    """Train every arm that is missing, then time each of them."""
+    import torch
+
+    begin = time.monotonic()
+    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": [], "speeds": {}}
+    done = {(one["arm"], one["seed"]) for one in found["runs"]}
+    seeds = max(number for *_, number in ARMS.values())
+    wanted = [(arm, seed) for seed in range(seeds) for arm in ARMS if seed < ARMS[arm][3] and (arm, seed) not in done]
+
+    def result_of(arm: str, seed: int, *flags: str) -> dict[str, Any] | None:
+        left = seconds - (time.monotonic() - begin)
+        if left <= 0:
+            return None
+        places = ["--shards", str(shards), "--validation", str(validation)]
+        command = [sys.executable, __file__, "one", arm, str(seed), *places, *flags]
+        try:
+            process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            click.echo(f"{arm}, seed {seed}: {error}", err=True)
+            return None
+        answer: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+        click.echo(f"{time.monotonic() - begin:4.0f} s {arm}, seed {seed}: {answer['bits_per_byte']:.4f}")
+        return answer
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for answer in pool.map(lambda pair: result_of(*pair), wanted):
+            if answer is not None:
+                found["runs"].append(answer)
+    for arm in ARMS:
+        if arm not in found["speeds"] and ARMS[arm][3] > 1 and ARMS[arm][2] == 1.0:
+            answer = result_of(arm, 0, "--speed")
+            if answer is not None:
+                found["speeds"][arm] = answer["tokens_per_second"]
+    found["header"] = {
+        "suite": "ablations",
+        "date": datetime.date.today().isoformat(),
+        "command": f"python benchmarks/ablations.py run --shards PATH --validation PATH --jobs {jobs}",
+        "commit": commit,
+        "machine": {**results_file.machine(), "torch": torch.__version__}
+        | ({"card": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def rows_of(found: dict[str, Any]) -> list[list[str]]:
+    """Return the rows of the table: bits per byte against the baseline by steps, by FLOPs and by seconds."""
+    scores: dict[str, list[float]] = {}
+    flops: dict[str, float] = {}
+    for one_run in found["runs"]:
+        scores.setdefault(one_run["arm"], []).append(one_run["bits_per_byte"])
+        flops[one_run["arm"]] = one_run["flops"] / one_run["steps"]
+    base, shorter = (statistics.mean(scores[name]) for name in ("baseline", "baseline, four fifths"))
+    slope = (base - shorter) / math.log(1 / 0.8)  # bits per byte for e times the steps; negative
+    rows = []
+    for arm, values in scores.items():
+        change = statistics.mean(values) - base
+        by_flops = change - slope * math.log(flops[arm] / flops["baseline"])
+        speed = found["speeds"].get(arm)
+        seconds = "" if speed is None else f"{change - slope * math.log(found['speeds']['baseline'] / speed):+.4f}"
+        deviation = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
+        rows.append(
+            [
+                arm, f"{statistics.mean(values):.4f}{deviation}", f"{change:+.4f}", f"{by_flops:+.4f}", seconds,
+                "" if speed is None else f"{speed / 1e3:,.0f}k",
+            ]
+        )  # fmt: skip
+    return rows
+
+
+@main.command()
+@click.argument("results", type=Path)
+def table(results: Path) -> None:
+    """Print the table of a results file."""
+    heads = ["arm", "bits per byte", "by steps", "by FLOPs", "by seconds", "tokens/s"]
+    for row in [heads, ["---"] * len(heads), *rows_of(json.loads(results.read_text()))]:
+        click.echo(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""Training steps per second and memory, beside other trainers on the same card.
+
+    python benchmarks/trainers.py compare --nanogpt PATH --nanochat PATH --out results.json
+
+Needs a CUDA card; PATH is a clone of https://github.com/karpathy/nanoGPT or of https://github.com/karpathy/nanochat.
+Each trainer runs in a process of its own, one after another in each round, on random ids from a file, as its own loop
+runs: fastcompress through `training.train`, nanoGPT with the lines of its `train.py`, nanochat with those of its
+`scripts/base_train.py` but for the loader, in place of which batches lie on the card. A round is 5 stretches of steps;
+the figure is the median of all stretches. A first, untimed round fills the cache of compiled kernels.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import torch
+
+import results_file
+from fastcompress import codec
+from fastcompress.codec.protocol import CodecBase
+
+STRETCHES, WARM_UP = 5, 10
+# Rows in a pass, context, vocabulary, passes in a step, steps in a stretch.
+SMALL_STEP, LARGE_STEP = (32, 1024, 50257, 1, 20), (32, 2048, 32768, 8, 3)
+Step = Callable[[], None]
+
+
+def ids_file(folder: Path, vocab_size: int) -> Path:
+    """Write a file of 16 million random ids, uint16, and return its path."""
+    path = folder / f"ids-{vocab_size}.bin"
+    np.random.default_rng(0).integers(vocab_size, size=1 << 24, dtype=np.uint16).tofile(path)
+    return path
+
+
+def stretches(step: Step, num_steps: int, tokens: int) -> dict[str, Any]:
+    """Warm up and time stretches of steps: tokens per second of each, and the peak of memory."""
+    for _ in range(WARM_UP if num_steps >= WARM_UP else 1):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    rates = []
+    for _ in range(STRETCHES):
+        begin = time.perf_counter()
+        for _ in range(num_steps):
+            step()
+        torch.cuda.synchronize()
+        rates.append(num_steps * tokens / (time.perf_counter() - begin))
+    return {"tokens_per_second": rates, "peak_bytes": torch.cuda.max_memory_allocated()}
+
+
+# ------------------------------------------------------------------ one trainer
+
+
+class Ids(CodecBase):
+    """Ids that mean nothing, a byte each."""
+
+    lossless = unambiguous = True
+    max_unstable_tokens = 0
+
+    def __init__(self, vocab_size: int) -> None:
+        self.vocab_size = vocab_size
+        self.name = f"ids-{vocab_size}"
+        self.fingerprint = f"{vocab_size:064x}"
+
+    def encode(self, data: Any) -> np.ndarray[Any, Any]:
+        """Return the bytes as ids."""
+        return np.frombuffer(bytes(data), np.uint8).astype(np.uint32)
+
+    def byte_lengths(self, tokens: Any) -> np.ndarray[Any, Any]:
+        """Return 1 for each id."""
+        return np.ones(len(tokens), np.int64)
+
+    def decode(self, tokens: Any) -> bytes:
+        """Return a byte for each id."""
+        return bytes(int(token) % 256 for token in tokens)
+
+
+def _state(ids: Ids) -> dict[str, Any]:
+    return {"size": ids.vocab_size}
+
+
+codec.register_codec(codec.CodecKind("ids", Ids, _state, lambda state: Ids(state["size"])))
+
+
+def nanogpt(clone: Path, folder: Path) -> dict[str, Any]:
+    """nanoGPT's default model, GPT-2's of 124M parameters without biases and dropout."""
+    rows, context, vocab_size, _, num_steps = SMALL_STEP
+    sys.path.insert(0, str(clone))
+    from model import GPT, GPTConfig  # type: ignore[import-not-found]
+
+    torch.manual_seed(1337)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    config = GPTConfig(block_size=context, vocab_size=50304, n_layer=12, n_head=12, n_embd=768, dropout=0.0, bias=False)
+    model = GPT(config).cuda()
+    optimizer = model.configure_optimizers(0.1, 6e-4, (0.9, 0.95), "cuda")
+    compiled = torch.compile(model)
+    autocast = torch.autocast("cuda", dtype=torch.bfloat16)
+    path = ids_file(folder, vocab_size)
+
+    def batch() -> tuple[torch.Tensor, torch.Tensor]:
+        data = np.memmap(path, dtype=np.uint16, mode="r")
+        begins = torch.randint(len(data) - context, (rows,))
+        x = torch.stack([torch.from_numpy(data[i : i + context].astype(np.int64)) for i in begins])
+        y = torch.stack([torch.from_numpy(data[i + 1 : i + 1 + context].astype(np.int64)) for i in begins])
+        return x.pin_memory().to("cuda", non_blocking=True), y.pin_memory().to("cuda", non_blocking=True)
+
+    following = [batch()]
+
+    def step() -> None:
+        with autocast:
+            _, loss = compiled(*following.pop())
+        following.append(batch())  # while the card computes
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(compiled.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return stretches(step, num_steps, rows * context)
+
+
+def nanochat(clone: Path, folder: Path) -> dict[str, Any]:
+    """nanochat's model of depth 12, with full attention: torch alone has no fast kernel for its sliding windows."""
+    rows, context, vocab_size, passes, num_steps = LARGE_STEP
+    sys.path.insert(0, str(clone))
+    from nanochat.gpt import GPT, GPTConfig  # type: ignore[import-not-found]
+
+    torch.manual_seed(42)
+    torch.set_float32_matmul_precision("high")
+    with torch.device("meta"):
+        model = GPT(GPTConfig(context, vocab_size, n_layer=12, n_head=6, n_kv_head=6, n_embd=768, window_pattern="L"))
+    model.to_empty(device="cuda")
+    model.init_weights()
+    optimizer = model.setup_optimizer()
+    compiled = torch.compile(model, dynamic=False)
+    ids = torch.from_numpy(np.fromfile(ids_file(folder, vocab_size), np.uint16).astype(np.int64))
+    ids = ids[: passes * rows * (context + 1)].view(passes, rows, context + 1).cuda()
+
+    def step() -> None:
+        for part in ids:
+            loss = compiled(part[:, :-1].contiguous(), part[:, 1:].contiguous()) / passes
+            loss.backward()
+        optimizer.step()
+        compiled.zero_grad(set_to_none=True)
+
+    return stretches(step, num_steps, passes * rows * context)
+
+
+def fastcompress(preset: str, folder: Path) -> dict[str, Any]:
+    """`training.train` with a preset, as a run of the command line makes it."""
+    from fastcompress import data, models, training
+
+    is_small = preset.startswith("gpt2")
+    rows, context, vocab_size, passes, num_steps = SMALL_STEP if is_small else LARGE_STEP
+    own = Ids(vocab_size - 1)
+    ids = np.fromfile(ids_file(folder, vocab_size), np.uint16)
+    tokens = data.TokenDataset(
+        [(ids, np.array([0, len(ids)], np.uint64))],
+        vocab_size=own.vocab_size,
+        codec_fingerprint=own.fingerprint,
+        num_bytes=len(ids),
+    )
+    name, _, variant = preset.partition("+")
+    fields = {"bias": False} if is_small and variant != "bias" else {}
+    settings = {"preset": name, "num_layers": 12, "width": 768, "context_length": context, **fields}
+    config = training.TrainConfig(
+        steps=(STRETCHES + 1) * num_steps,
+        batch_size=rows * passes,
+        micro_batch_size=rows,
+        log_every=num_steps,
+        num_evals=1,
+        eval_bytes=1,
+        self_check=False,
+        optimizer="adamw" if is_small else "muon",
+    )
+    records: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as run:
+        training.train(
+            models.GPTConfig.from_settings(settings, own), own, tokens, [b"x"], config, Path(run) / "run",
+            on_metrics=records.append, progress=False,
+        )  # fmt: skip
+    lines = [record for record in records if record["event"] == "train"]
+    return {
+        "tokens_per_second": [record["tokens_per_second"] for record in lines[1:]],
+        "peak_bytes": max(record["peak_memory_bytes"] for record in lines),
+        "mfu": statistics.median(record["mfu"] for record in lines[1:]),
+    }
+
+
+# ------------------------------------------------------------------ all of them
+
+TRAINERS: dict[str, Callable[[Path, Path], dict[str, Any]]] = {"nanogpt": nanogpt, "nanochat": nanochat}
+
+
+@click.group()
+def main() -> None:
+    """Measure trainers side by side."""
+
+
+@main.command()
+@click.argument("trainer")
+@click.option("--clone", type=Path, default=Path())
+@click.option("--folder", type=Path, required=True)
+def one(trainer: str, clone: Path, folder: Path) -> None:
+    """Measure one trainer; the last line of the output is the result."""
+    result = TRAINERS[trainer](clone, folder) if trainer in TRAINERS else fastcompress(trainer, folder)
+    print(json.dumps(result))
+
+
+@main.command()
+@click.option("--nanogpt", type=Path, help="A clone of nanoGPT.")
+@click.option("--nanochat", type=Path, help="A clone of nanochat.")
+@click.option("--presets", default="gpt2,gpt2+bias,speedrun", show_default=True)
+@click.option("--rounds", default=2, show_default=True)
+@click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
+@click.option("--out", type=Path, required=True, help="The results file.")
+def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: int, commit: str, out: Path) -> None:
+    """Measure all, round after round, and write a results file."""
+    clones = {name: path for name, path in (("nanogpt", nanogpt), ("nanochat", nanochat)) if path is not None}
+    names = [*clones, *filter(None, presets.split(","))]
+    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = {
+            name: [sys.executable, __file__, "one", name, "--folder", folder, "--clone", str(clones.get(name, "."))]
+            for name in names
+        }
+        compiling = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands.values()]
+        for process in compiling:  # side by side; figures count from the next round on
+            process.wait()
+        for number in range(rounds):
+            for name in names:
+                done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True, check=True)
+                measured[name].append(json.loads(done.stdout.splitlines()[-1]))
+                click.echo(f"{number} {name} {statistics.median(measured[name][-1]['tokens_per_second']):,.0f}")
+    figures = {
+        name: {
+            "tokens_per_second": statistics.median(rate for one in rounds_ for rate in one["tokens_per_second"]),
+            "peak_gigabytes": max(one["peak_bytes"] for one in rounds_) / 1e9,
+            "rounds": rounds_,
+        }
+        for name, rounds_ in measured.items()
+    }
+    header = {
+        "suite": "trainers",
+        "date": datetime.date.today().isoformat(),
+        "command": "python benchmarks/trainers.py compare " + " ".join(f"--{name} PATH" for name in clones),
+        "commit": commit,
+        "machine": {**results_file.machine(), "card": torch.cuda.get_device_name(), "torch": torch.__version__},
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({**header, "trainers": figures}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -239,7 +239,10 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
             process.wait()
         for number in range(rounds):
             for name in names:
-                done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True, check=True)
+                done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True)
+                if done.returncode != 0:
+                    click.echo(f"{name} failed: code {done.returncode}", err=True)
+                    continue
                 measured[name].append(json.loads(done.stdout.splitlines()[-1]))
                 click.echo(f"{number} {name} {statistics.median(measured[name][-1]['tokens_per_second']):,.0f}")
     figures = {
@@ -249,6 +252,7 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
             "rounds": rounds_,
         }
         for name, rounds_ in measured.items()
+        if rounds_
     }
     header = {
         "suite": "trainers",

@@ -1,59 +1,120 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
+#include <array>
+
 #include "fastcompress/common/read_once.h"
 #include "fastcompress/common/rollback.h"
 
 namespace fastcompress::arithmetic {
 
-template <class Symbol, class Row>
-bool BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
+namespace {
+
+constexpr size_t kWorthACopy = 256;  // number of symbols that, with two per number of the table, repays its copy
+
+// A table that no other thread can change, so that only symbols need a check.
+class OwnTable {
+  public:
+    explicit OwnTable(std::span<const uint32_t> cumulative)
+        : cumulative_(cumulative.data()), num_symbols_(cumulative.size() - 1) {}
+
+    // Sets `part` to the numbers at which the symbol's part of [0, 2^precision) begins and ends. Returns false if it
+    // has none.
+    bool find(size_t, size_t symbol, std::array<uint32_t, 2>& part) const {
+        if (symbol >= num_symbols_) return false;
+        part = {cumulative_[symbol], cumulative_[symbol + 1]};
+        return true;
+    }
+
+  private:
+    const uint32_t* cumulative_;
+    size_t num_symbols_;
+};
+
+// Rows that another thread may change.
+class ForeignRows {
+  public:
+    // Row i begins `stride` numbers after row i - 1: 0 for one table.
+    ForeignRows(const uint32_t* rows, size_t stride, size_t row_size, unsigned precision)
+        : rows_(rows), stride_(stride), num_symbols_(row_size - 1), total_(1u << precision) {}
+
+    bool find(size_t i, size_t symbol, std::array<uint32_t, 2>& part) const {
+        if (symbol >= num_symbols_) return false;
+        const uint32_t* const at = rows_ + i * stride_ + symbol;
+        part = {read_once(at[0]), read_once(at[1])};
+        return part[0] < part[1] && part[1] <= total_;
+    }
+
+  private:
+    const uint32_t* rows_;
+    size_t stride_;
+    size_t num_symbols_;
+    uint32_t total_;
+};
+
+}  // namespace
+
+template <class Symbol, class Table>
+bool BulkEncoder::run(std::span<const Symbol> symbols, const Table& table, unsigned precision) {
     const RangeEncoder::Snapshot before = encoder_.snapshot();
     Rollback rollback([&] { encoder_.restore(before); });
-    const bool is_good = put(symbols, row, num_symbols, precision);
+    const bool is_good = put(symbols, table, precision);
     if (is_good) rollback.release();
     return is_good;
 }
 
-template <class Symbol, class Row>
-bool BulkEncoder::put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
+template <class Symbol, class Table>
+bool BulkEncoder::put(std::span<const Symbol> symbols, const Table& table, unsigned precision) {
     // A symbol writes at most one word, so room for all is made first; in pieces, since most write less.
-    constexpr size_t kPiece = 1 << 16;
-    const uint32_t total = 1u << precision;
+    constexpr size_t kFirstPiece = 1 << 8, kPiece = 1 << 16;
+    GrowingArray<uint8_t>& bytes = encoder_.bytes_;
     bool is_good = true;
+    for (size_t begin = 0; begin < symbols.size() && is_good;) {
+        // The loop keeps the last word of the code in a register. If there is none yet, zeros come before the code for
+        // as long as a piece takes, which is short then, as what it wrote is moved.
+        const size_t num_zeros = bytes.size() < 4 ? 4 : 0;
+        const size_t count = std::min(symbols.size() - begin, num_zeros > 0 ? kFirstPiece : kPiece);
+        bytes.reserve_more(num_zeros + 4 * count);
+        bytes.insert_zeros(num_zeros);
+        is_good = put_piece(symbols.subspan(begin, count), begin, table, precision);
+        bytes.erase_front(num_zeros);
+        begin += count;
+    }
+    return is_good;
+}
+
+template <class Symbol, class Table>
+bool BulkEncoder::put_piece(std::span<const Symbol> symbols, size_t first, Table table, unsigned precision) {
+    GrowingArray<uint8_t>& bytes = encoder_.bytes_;
     uint64_t low = encoder_.low_;
     uint64_t range = encoder_.range_;
-    for (size_t begin = 0; begin < symbols.size() && is_good; begin += kPiece) {
-        const size_t end = std::min(symbols.size(), begin + kPiece);
-        GrowingArray<uint8_t>& bytes = encoder_.bytes_;
-        uint8_t* out = bytes.extend(4 * (end - begin));
-        for (size_t i = begin; i < end; ++i) {
-            const Symbol symbol = read_once(symbols[i]);
-            if (symbol >= num_symbols) [[unlikely]] {
-                is_good = false;
-                break;
-            }
-            const uint32_t* const at = row(i) + symbol;
-            const uint32_t from = read_once(at[0]);
-            const uint32_t to = read_once(at[1]);
-            if (from >= to || to > total) [[unlikely]] {
-                is_good = false;
-                break;
-            }
-            const uint64_t scale = range >> precision;
-            const uint64_t amount = scale * from;
-            low += amount;
-            if (low < amount) [[unlikely]]
-                RangeEncoder::carry(out);
-            range = scale * (to - from);
-            if (range < uint64_t{1} << 32) {
-                RangeEncoder::store_word(out, static_cast<uint32_t>(low >> 32));
-                out += 4;
-                range <<= 32;
-                low <<= 32;
-            }
+    uint8_t* out = bytes.data() + bytes.size() - 4;
+    // The word at `out`, and above it the carry out of it. Most carries end here, so that they are not guessed.
+    uint64_t word = RangeEncoder::load_word(out);
+    bool is_good = true;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+        std::array<uint32_t, 2> part;
+        if (!table.find(first + i, read_once(symbols[i]), part)) [[unlikely]] {
+            is_good = false;
+            break;
         }
-        bytes.shrink(static_cast<size_t>(out - bytes.data()));
+        const uint64_t scale = range >> precision;
+        const uint64_t amount = scale * part[0];
+        low += amount;
+        word += low < amount;
+        range = scale * (part[1] - part[0]);
+        if (range < uint64_t{1} << 32) {
+            if (word >> 32 != 0) [[unlikely]]
+                RangeEncoder::carry(out);
+            RangeEncoder::store_word(out, static_cast<uint32_t>(word));
+            out += 4;
+            word = low >> 32;
+            low <<= 32;
+            range <<= 32;
+        }
     }
+    if (word >> 32 != 0) RangeEncoder::carry(out);
+    RangeEncoder::store_word(out, static_cast<uint32_t>(word));
+    bytes.extend(static_cast<size_t>(out + 4 - bytes.data()) - bytes.size());
     encoder_.low_ = low;
     encoder_.range_ = range;
     return is_good;
@@ -61,16 +122,19 @@ bool BulkEncoder::put(std::span<const Symbol> symbols, const Row& row, size_t nu
 
 template <class Symbol>
 bool BulkEncoder::encode(std::span<const Symbol> symbols, std::span<const uint32_t> cumulative, unsigned precision) {
-    const uint32_t* const table = cumulative.data();
-    return run(
-        symbols, [table](size_t) { return table; }, cumulative.size() - 1, precision);
+    const size_t size = cumulative.size();
+    if (symbols.size() < kWorthACopy + 2 * size) {
+        return run(symbols, ForeignRows(cumulative.data(), 0, size, precision), precision);
+    }
+    std::vector<uint32_t> copy(cumulative.begin(), cumulative.end());
+    const auto found = check_cumulative(copy);  // the original may have changed since it was checked
+    return found.ok() && *found == precision && run(symbols, OwnTable(copy), precision);
 }
 
 template <class Symbol>
 bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
                               unsigned precision) {
-    return run(
-        symbols, [rows, row_size](size_t i) { return rows + i * row_size; }, row_size - 1, precision);
+    return run(symbols, ForeignRows(rows, row_size, row_size, precision), precision);
 }
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)

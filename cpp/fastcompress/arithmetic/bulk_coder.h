@@ -30,10 +30,13 @@ class BulkEncoder {
                                    unsigned precision);
 
   private:
-    template <class Symbol, class Row>
-    bool run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision);
-    template <class Symbol, class Row>
-    bool put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision);
+    template <class Symbol, class Table>
+    bool run(std::span<const Symbol> symbols, const Table& table, unsigned precision);
+    template <class Symbol, class Table>
+    bool put(std::span<const Symbol> symbols, const Table& table, unsigned precision);
+    // Encodes symbols, of which the first has row `first`. Requires a word before them, and room for one per symbol.
+    template <class Symbol, class Table>
+    bool put_piece(std::span<const Symbol> symbols, size_t first, Table table, unsigned precision);
 
     RangeEncoder& encoder_;
 };

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "fastcompress/common/prefetch.h"
 #include "fastcompress/common/read_once.h"
 #include "fastcompress/common/rollback.h"
 
@@ -9,11 +10,14 @@ namespace fastcompress::arithmetic {
 
 namespace {
 
+constexpr size_t kAhead = 16;        // number of symbols after which prefetched parts of a table are used
 constexpr size_t kWorthACopy = 256;  // number of symbols that, with two per number of the table, repays its copy
 
 // A table that no other thread can change, so that only symbols need a check.
 class OwnTable {
   public:
+    static constexpr bool kIsPrefetched = false;
+
     explicit OwnTable(std::span<const uint32_t> cumulative)
         : cumulative_(cumulative.data()), num_symbols_(cumulative.size() - 1) {}
 
@@ -30,25 +34,44 @@ class OwnTable {
     size_t num_symbols_;
 };
 
-// Rows that another thread may change.
+// A table that another thread may change. One that is not worth a copy is large, or there are few symbols.
+class ForeignTable {
+  public:
+    static constexpr bool kIsPrefetched = true;
+
+    ForeignTable(std::span<const uint32_t> cumulative, unsigned precision)
+        : cumulative_(cumulative.data()), num_symbols_(cumulative.size() - 1), total_(1u << precision) {}
+
+    bool find(size_t, size_t symbol, std::array<uint32_t, 2>& part) const {
+        if (symbol >= num_symbols_) return false;
+        const uint32_t* const begin = at(symbol);
+        part = {read_once(begin[0]), read_once(begin[1])};
+        return part[0] < part[1] && part[1] <= total_;
+    }
+    const uint32_t* at(size_t symbol) const { return cumulative_ + symbol; }
+
+  private:
+    const uint32_t* cumulative_;
+    size_t num_symbols_;
+    uint32_t total_;
+};
+
+// One such table per symbol.
 class ForeignRows {
   public:
-    // Row i begins `stride` numbers after row i - 1: 0 for one table.
-    ForeignRows(const uint32_t* rows, size_t stride, size_t row_size, unsigned precision)
-        : rows_(rows), stride_(stride), num_symbols_(row_size - 1), total_(1u << precision) {}
+    static constexpr bool kIsPrefetched = false;
+
+    ForeignRows(const uint32_t* rows, size_t row_size, unsigned precision)
+        : rows_(rows), row_size_(row_size), precision_(precision) {}
 
     bool find(size_t i, size_t symbol, std::array<uint32_t, 2>& part) const {
-        if (symbol >= num_symbols_) return false;
-        const uint32_t* const at = rows_ + i * stride_ + symbol;
-        part = {read_once(at[0]), read_once(at[1])};
-        return part[0] < part[1] && part[1] <= total_;
+        return ForeignTable({rows_ + i * row_size_, row_size_}, precision_).find(i, symbol, part);
     }
 
   private:
     const uint32_t* rows_;
-    size_t stride_;
-    size_t num_symbols_;
-    uint32_t total_;
+    size_t row_size_;
+    unsigned precision_;
 };
 
 }  // namespace
@@ -69,8 +92,8 @@ bool BulkEncoder::put(std::span<const Symbol> symbols, const Table& table, unsig
     GrowingArray<uint8_t>& bytes = encoder_.bytes_;
     bool is_good = true;
     for (size_t begin = 0; begin < symbols.size() && is_good;) {
-        // The loop keeps the last word of the code in a register. If there is none yet, zeros come before the code for
-        // as long as a piece takes, which is short then, as what it wrote is moved.
+        // put_piece() keeps the last word of the code in a register. As long as the code is shorter than a word, zeros
+        // are put in front of it for a piece: a short one, since its bytes are moved afterwards.
         const size_t num_zeros = bytes.size() < 4 ? 4 : 0;
         const size_t count = std::min(symbols.size() - begin, num_zeros > 0 ? kFirstPiece : kPiece);
         bytes.reserve_more(num_zeros + 4 * count);
@@ -88,10 +111,15 @@ bool BulkEncoder::put_piece(std::span<const Symbol> symbols, size_t first, Table
     uint64_t low = encoder_.low_;
     uint64_t range = encoder_.range_;
     uint8_t* out = bytes.data() + bytes.size() - 4;
-    // The word at `out`, and above it the carry out of it. Most carries end here, so that they are not guessed.
+    // The word at `out`, and above it a carry out of it, which is rare. A carry into it costs an addition, where a
+    // branch would be guessed wrong.
     uint64_t word = RangeEncoder::load_word(out);
     bool is_good = true;
     for (size_t i = 0; i < symbols.size(); ++i) {
+        if constexpr (Table::kIsPrefetched) {
+            // The symbol may be another one, or no symbol, when it is read again: nothing depends on this address.
+            if (i + kAhead < symbols.size()) prefetch(table.at(symbols[i + kAhead]));
+        }
         std::array<uint32_t, 2> part;
         if (!table.find(first + i, read_once(symbols[i]), part)) [[unlikely]] {
             is_good = false;
@@ -122,9 +150,8 @@ bool BulkEncoder::put_piece(std::span<const Symbol> symbols, size_t first, Table
 
 template <class Symbol>
 bool BulkEncoder::encode(std::span<const Symbol> symbols, std::span<const uint32_t> cumulative, unsigned precision) {
-    const size_t size = cumulative.size();
-    if (symbols.size() < kWorthACopy + 2 * size) {
-        return run(symbols, ForeignRows(cumulative.data(), 0, size, precision), precision);
+    if (symbols.size() < kWorthACopy + 2 * cumulative.size()) {
+        return run(symbols, ForeignTable(cumulative, precision), precision);
     }
     std::vector<uint32_t> copy(cumulative.begin(), cumulative.end());
     const auto found = check_cumulative(copy);  // the original may have changed since it was checked
@@ -134,7 +161,7 @@ bool BulkEncoder::encode(std::span<const Symbol> symbols, std::span<const uint32
 template <class Symbol>
 bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
                               unsigned precision) {
-    return run(symbols, ForeignRows(rows, row_size, row_size, precision), precision);
+    return run(symbols, ForeignRows(rows, row_size, precision), precision);
 }
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)

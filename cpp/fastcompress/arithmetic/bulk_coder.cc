@@ -1,6 +1,8 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
 #include <array>
+#include <bit>
+#include <optional>
 
 #include "fastcompress/common/prefetch.h"
 #include "fastcompress/common/read_once.h"
@@ -10,8 +12,20 @@ namespace fastcompress::arithmetic {
 
 namespace {
 
-constexpr size_t kAhead = 16;        // number of symbols after which prefetched parts of a table are used
-constexpr size_t kWorthACopy = 256;  // number of symbols that, with two per number of the table, repays its copy
+constexpr size_t kAhead = 16;  // number of symbols after which prefetched parts of a table are used
+
+// Whether a copy of a table, which is checked once, costs less than to check what is read for each of `count` symbols.
+bool is_copy_worthwhile(size_t count, size_t table_size) {
+    return count >= 256 + 2 * table_size;
+}
+
+// Returns a copy of a table that another thread may have changed since it was checked; nullopt if it has.
+std::optional<std::vector<uint32_t>> checked_copy(std::span<const uint32_t> cumulative, unsigned precision) {
+    std::vector<uint32_t> copy(cumulative.begin(), cumulative.end());
+    const Result<unsigned> found = check_cumulative(copy);
+    if (!found.ok() || *found != precision) return std::nullopt;
+    return copy;
+}
 
 // A table that no other thread can change, so that only symbols need a check.
 class OwnTable {
@@ -150,12 +164,11 @@ bool BulkEncoder::put_piece(std::span<const Symbol> symbols, size_t first, Table
 
 template <class Symbol>
 bool BulkEncoder::encode(std::span<const Symbol> symbols, std::span<const uint32_t> cumulative, unsigned precision) {
-    if (symbols.size() < kWorthACopy + 2 * cumulative.size()) {
+    if (!is_copy_worthwhile(symbols.size(), cumulative.size())) {
         return run(symbols, ForeignTable(cumulative, precision), precision);
     }
-    std::vector<uint32_t> copy(cumulative.begin(), cumulative.end());
-    const auto found = check_cumulative(copy);  // the original may have changed since it was checked
-    return found.ok() && *found == precision && run(symbols, OwnTable(copy), precision);
+    const auto copy = checked_copy(cumulative, precision);
+    return copy && run(symbols, OwnTable(*copy), precision);
 }
 
 template <class Symbol>
@@ -165,10 +178,9 @@ bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* r
 }
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)
-    : cumulative_(cumulative.begin(), cumulative.end()),
-      shift_(precision > 12 ? precision - 12 : 0),
+    : cumulative_(cumulative.data()),
+      shift_(precision > kMaxBits ? precision - kMaxBits : 0),
       first_(size_t{1} << (precision - shift_)) {
-    cumulative_.back() = 1u << precision;  // above every quantile, which ends the search if the table was changed
     uint32_t symbol = 0;
     for (size_t i = 0; i < first_.size(); ++i) {
         while (cumulative_[symbol + 1] <= i << shift_) ++symbol;
@@ -180,11 +192,20 @@ namespace {
 
 struct Found {
     size_t symbol;
-    uint32_t begin, end;  // its part of [0, 2^precision)
+    uint32_t begin, frequency;  // its part of [0, 2^precision)
+    bool is_good;
 };
 
-Found found_at(const uint32_t* cumulative, size_t symbol) {
-    return {symbol, read_once(cumulative[symbol]), read_once(cumulative[symbol + 1])};
+Found own_part(const uint32_t* cumulative, size_t symbol) {
+    const uint32_t* const at = cumulative + symbol;
+    return {symbol, at[0], at[1] - at[0], true};
+}
+// The same of a table that another thread may have changed.
+Found foreign_part(const uint32_t* cumulative, size_t symbol, unsigned precision) {
+    const uint32_t begin = read_once(cumulative[symbol]);
+    const uint32_t frequency = read_once(cumulative[symbol + 1]) - begin;
+    const bool is_good = frequency - 1 < 1u << precision;
+    return {symbol, begin, is_good ? frequency : 1, is_good};
 }
 
 }  // namespace
@@ -206,13 +227,9 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
         }
         const Found found = find(i, static_cast<uint32_t>(quantile));
         out[i] = static_cast<Symbol>(found.symbol);
-        uint32_t frequency = found.end - found.begin;
-        if (frequency - 1 > greatest) [[unlikely]] {  // none, in a table that another thread has changed
-            frequency = 1;
-            is_impossible = true;
-        }
+        is_impossible |= !found.is_good;
         code -= scale * found.begin;
-        range = scale * frequency;
+        range = scale * found.frequency;
         const bool is_short = range < uint64_t{1} << 32;
         if (is_short) {
             range <<= 32;
@@ -236,36 +253,50 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
 
 namespace {
 
-constexpr size_t kWorthAnIndex = 2048;  // number of symbols that repays filling the index
+// Whether filling an index takes fewer steps than finding the symbols by binary search.
+bool is_index_worthwhile(size_t count, size_t num_symbols) {
+    return count * std::bit_width(num_symbols) > num_symbols + SymbolIndex::kMaxSize;
+}
 
 }  // namespace
 
 template <class Symbol>
 bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision) {
-    const uint32_t* const table = cumulative.data();
-    if (out.size() < kWorthAnIndex) {
-        const size_t num_symbols = cumulative.size() - 1;
+    const size_t num_symbols = cumulative.size() - 1;
+    const bool has_index = is_index_worthwhile(out.size(), num_symbols);
+    if (!has_index && !is_copy_worthwhile(out.size(), cumulative.size())) {
+        return decode_rows(out, cumulative.data(), 0, num_symbols, precision);
+    }
+    const auto copy = checked_copy(cumulative, precision);
+    if (!copy) {
+        decoder_.is_impossible_ = true;
+        return false;
+    }
+    const uint32_t* const table = copy->data();
+    if (has_index) {
+        const SymbolIndex index(*copy, precision);
         return run(
-            out, [=](size_t, uint32_t quantile) { return found_at(table, find_symbol(table, num_symbols, quantile)); },
+            out, [&](size_t, uint32_t quantile) { return own_part(index.cumulative(), index.find(quantile)); },
             precision);
     }
-    const SymbolIndex index(cumulative, precision);
     return run(
-        out,
-        [&](size_t, uint32_t quantile) {
-            const size_t symbol = index.find(quantile);
-            return Found{symbol, index.cumulative()[symbol], index.cumulative()[symbol + 1]};
-        },
+        out, [=](size_t, uint32_t quantile) { return own_part(table, find_symbol(table, num_symbols, quantile)); },
         precision);
 }
 
 template <class Symbol>
 bool BulkDecoder::decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision) {
+    return decode_rows(out, rows, row_size, row_size - 1, precision);
+}
+
+template <class Symbol>
+bool BulkDecoder::decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t stride, size_t num_symbols,
+                              unsigned precision) {
     return run(
         out,
         [=](size_t i, uint32_t quantile) {
-            const uint32_t* const row = rows + i * row_size;
-            return found_at(row, find_symbol(row, row_size - 1, quantile));
+            const uint32_t* const row = rows + i * stride;
+            return foreign_part(row, find_symbol(row, num_symbols, quantile), precision);
         },
         precision);
 }

@@ -44,10 +44,13 @@ class BulkEncoder {
 // Finds the symbol of a quantile: for each value of the quantile's upper bits it stores the first symbol to try.
 class SymbolIndex {
   public:
-    // O(V + 2^12).
+    static constexpr unsigned kMaxBits = 12;
+    static constexpr size_t kMaxSize = size_t{1} << kMaxBits;
+
+    // `cumulative` must outlive the index, and no other thread may change it. O(V + 2^12).
     SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);
 
-    const uint32_t* cumulative() const { return cumulative_.data(); }
+    const uint32_t* cumulative() const { return cumulative_; }
     size_t find(uint32_t quantile) const {
         size_t symbol = first_[quantile >> shift_];
         while (cumulative_[symbol + 1] <= quantile) ++symbol;
@@ -55,7 +58,7 @@ class SymbolIndex {
     }
 
   private:
-    std::vector<uint32_t> cumulative_;  // a copy, which no other thread can change
+    const uint32_t* cumulative_;
     unsigned shift_;
     std::vector<uint32_t> first_;
 };
@@ -64,8 +67,8 @@ class BulkDecoder {
   public:
     explicit BulkDecoder(RangeDecoder& decoder) : decoder_(decoder) {}
 
-    // Decodes out.size() symbols. Returns false if no encoder wrote the code (RangeDecoder::ok()). O(n log V) for fewer
-    // than 2048 symbols, otherwise O(n + V).
+    // Decodes out.size() symbols. Returns false if no encoder wrote the code (RangeDecoder::ok()). O(n log V) for few
+    // symbols, otherwise O(n + V).
     template <class Symbol>
     bool decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
     // The same with one row per symbol. O(n log V).
@@ -73,6 +76,10 @@ class BulkDecoder {
     bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision);
 
   private:
+    // Row i begins `stride` numbers after row i - 1: 0 for one table.
+    template <class Symbol>
+    bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t stride, size_t num_symbols,
+                     unsigned precision);
     template <class Symbol, class Find>
     bool run(std::span<Symbol> out, const Find& find, unsigned precision);
 

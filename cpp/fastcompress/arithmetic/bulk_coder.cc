@@ -177,10 +177,11 @@ bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* r
     return run(symbols, ForeignRows(rows, row_size, precision), precision);
 }
 
-SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)
-    : cumulative_(cumulative.data()),
-      shift_(precision > kMaxBits ? precision - kMaxBits : 0),
-      first_(size_t{1} << (precision - shift_)) {
+SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision) : cumulative_(cumulative.data()) {
+    const auto wanted = static_cast<unsigned>(std::bit_width(cumulative.size()));
+    const unsigned num_bits = std::min(precision, std::clamp(wanted, kMinBits, kMaxBits));
+    shift_ = precision - num_bits;
+    first_.resize(size_t{1} << num_bits);
     uint32_t symbol = 0;
     for (size_t i = 0; i < first_.size(); ++i) {
         while (cumulative_[symbol + 1] <= i << shift_) ++symbol;
@@ -255,7 +256,7 @@ namespace {
 
 // Whether filling an index takes fewer steps than finding the symbols by binary search.
 bool is_index_worthwhile(size_t count, size_t num_symbols) {
-    return count * std::bit_width(num_symbols) > num_symbols + SymbolIndex::kMaxSize;
+    return count * std::bit_width(num_symbols) > num_symbols + (size_t{1} << SymbolIndex::kMinBits);
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ class BulkEncoder {
 // Finds the symbol of a quantile: for each value of the quantile's upper bits it stores the first symbol to try.
 class SymbolIndex {
   public:
-    static constexpr unsigned kMaxBits = 12;
-    static constexpr size_t kMaxSize = size_t{1} << kMaxBits;
+    // Limits of the logarithm of the number of entries, which is about that of the number of symbols between them.
+    static constexpr unsigned kMinBits = 12, kMaxBits = 16;
 
     // `cumulative` must outlive the index, and no other thread may change it. O(V + 2^12).
     SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);

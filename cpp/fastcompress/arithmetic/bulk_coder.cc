@@ -178,7 +178,7 @@ bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* r
 }
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision) : cumulative_(cumulative.data()) {
-    const auto wanted = static_cast<unsigned>(std::bit_width(cumulative.size()));
+    const auto wanted = static_cast<unsigned>(std::bit_width(cumulative.size()) - 1);
     const unsigned num_bits = std::min(precision, std::clamp(wanted, kMinBits, kMaxBits));
     shift_ = precision - num_bits;
     first_.resize(size_t{1} << num_bits);
@@ -256,7 +256,7 @@ namespace {
 
 // Whether filling an index takes fewer steps than finding the symbols by binary search.
 bool is_index_worthwhile(size_t count, size_t num_symbols) {
-    return count * std::bit_width(num_symbols) > num_symbols + (size_t{1} << SymbolIndex::kMinBits);
+    return count * std::bit_width(num_symbols) > 2 * num_symbols + (size_t{1} << SymbolIndex::kMinBits);
 }
 
 }  // namespace

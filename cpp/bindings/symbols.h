@@ -42,7 +42,7 @@ void with_symbols(const py::array& any, size_t num_symbols, const Visit& visit) 
     }
     // 0 if the array must be converted, because it has another byte order or is not aligned.
     const auto itemsize = is_native(any) && is_aligned(any) ? any.itemsize() : 0;
-    const auto contiguous = py::array::ensure(any, py::array::c_style);
+    const auto contiguous = (any.flags() & py::array::c_style) != 0 ? any : py::array::ensure(any, py::array::c_style);
     if (any.size() == 0) return visit(std::span<const uint32_t>());
     if (itemsize == 1 && kind == 'u') return visit_symbols<uint8_t>(contiguous, num_symbols, visit);
     if (itemsize == 2 && kind == 'u') return visit_symbols<uint16_t>(contiguous, num_symbols, visit);
@@ -88,6 +88,7 @@ inline size_t single_symbol(py::handle given, size_t num_symbols) {
 
 inline py::array symbols_array(py::handle symbols) {
     if (PyBytes_Check(symbols.ptr())) return py::module_::import("numpy").attr("frombuffer")(symbols, "uint8");
+    if (py::isinstance<py::array>(symbols)) return py::reinterpret_borrow<py::array>(symbols);
     auto any = py::array::ensure(symbols);
     if (!any) {
         PyErr_Clear();

@@ -30,6 +30,10 @@ void test_moves() {
     CHECK(array.size() == 0 && array.capacity() == 0);  // NOLINT: a moved-from array is empty
     array.push_back(8);
     CHECK(array.size() == 1 && array[0] == 8);
+    array.insert_zeros(2);
+    CHECK(array.size() == 3 && array[0] == 0 && array[1] == 0 && array[2] == 8);
+    array.erase_front(2);
+    CHECK(array.size() == 1 && array[0] == 8);
     array = std::move(other);
     CHECK(array.size() == 1 && array[0] == 7 && other.size() == 0 && other.capacity() == 0);
 

@@ -180,6 +180,62 @@ void test_bulk() {
     }
 }
 
+// Several calls for one code, of which some fail, some bytes are taken meanwhile, and carries are frequent and long.
+void test_bulk_pieces() {
+    const auto encode_plainly = [](RangeEncoder& encoder, std::span<const uint8_t> symbols, const auto& table) {
+        for (const uint8_t symbol : symbols)
+            encoder.encode(table[symbol], table[symbol + 1u] - table[symbol], kMaxPrecision);
+    };
+    for (int round = 0; round < 300; ++round) {
+        const size_t num_symbols = 3 + random_below(200);
+        const std::vector<uint32_t> table =
+            table_of(std::vector<uint32_t>(num_symbols, uint32_t{1} << 20), kMaxPrecision);
+        // These symbols lead to an interval just below and above 1/2: words of ones, until one carries.
+        std::vector<uint8_t> symbols(random_below(60));
+        std::vector<uint8_t> half(64);
+        half[0] = 0x80;
+        RangeDecoder towards_half(half);
+        CHECK(BulkDecoder(towards_half).decode<uint8_t>(std::span(symbols).first(symbols.size() / 2), table, 24));
+        for (size_t i = symbols.size() / 2; i < symbols.size(); ++i) {
+            symbols[i] = static_cast<uint8_t>(random_below(2) == 0 ? num_symbols - 1 : random_below(num_symbols));
+        }
+        RangeEncoder bulk, plain;
+        for (size_t begin = 0; begin < symbols.size();) {
+            const size_t count = std::min<size_t>(1 + random_below(20), symbols.size() - begin);
+            std::vector<uint8_t> piece(&symbols[begin], &symbols[begin] + count);
+            encode_plainly(plain, piece, table);
+            piece.push_back(static_cast<uint8_t>(num_symbols));  // no symbol: nothing is encoded
+            CHECK(!BulkEncoder(bulk).encode<uint8_t>(piece, table, kMaxPrecision));
+            piece.pop_back();
+            CHECK(BulkEncoder(bulk).encode<uint8_t>(piece, table, kMaxPrecision));
+            if (random_below(4) == 0) CHECK(bulk.take_settled() == plain.take_settled());
+            begin += count;
+        }
+        CHECK_EQ(bulk.num_bits_if_finished(), plain.num_bits_if_finished());
+        CHECK(bulk.finish() == plain.finish());
+    }
+}
+
+// Tables that are not what the caller checked, as if another thread had changed them, with few symbols and with many.
+void test_changed_tables() {
+    for (const size_t count : {size_t{10}, size_t{5000}}) {
+        const std::vector<uint8_t> symbols(count, 1);
+        std::vector<uint8_t> out(count);
+        for (const std::vector<uint32_t>& table : std::vector<std::vector<uint32_t>>{
+                 {0, 9, 9, 256}, {0, 200, 100, 256}, {0, 9, 300, 256}, {0, 9, 1u << 31, 256}}) {
+            RangeEncoder encoder;
+            encoder.encode(3, 7, 8);
+            const uint64_t before = encoder.bits_used();
+            CHECK(!BulkEncoder(encoder).encode<uint8_t>(symbols, table, 8));
+            CHECK_EQ(encoder.bits_used(), before);
+            const std::vector<uint8_t> code(100, 0x20);
+            RangeDecoder decoder(code);
+            (void)BulkDecoder(decoder).decode<uint8_t>(out, table, 8);  // any symbols of the table, or none
+            for (const uint8_t symbol : out) CHECK(symbol < 3);
+        }
+    }
+}
+
 void test_bits() {
     for (int round = 0; round < 50; ++round) {
         std::vector<std::pair<bool, uint32_t>> bits(random_below(5000));
@@ -238,6 +294,8 @@ int main() {
     test_bulk<uint8_t>();
     test_bulk<uint16_t>();
     test_bulk<uint32_t>();
+    test_bulk_pieces();
+    test_changed_tables();
     test_bits();
     test_tables();
     return testing::report();

@@ -1,59 +1,162 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
+#include <array>
+#include <bit>
+#include <optional>
+
+#include "fastcompress/common/prefetch.h"
 #include "fastcompress/common/read_once.h"
 #include "fastcompress/common/rollback.h"
 
 namespace fastcompress::arithmetic {
 
-template <class Symbol, class Row>
-bool BulkEncoder::run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
+namespace {
+
+constexpr size_t kAhead = 16;  // number of symbols after which prefetched parts of a table are used
+
+// Whether a copy of a table, which is checked once, costs less than to check what is read for each of `count` symbols.
+bool is_copy_worthwhile(size_t count, size_t table_size) {
+    return count >= 256 + 2 * table_size;
+}
+
+// Returns a copy of a table that another thread may have changed since it was checked; nullopt if it has.
+std::optional<std::vector<uint32_t>> checked_copy(std::span<const uint32_t> cumulative, unsigned precision) {
+    std::vector<uint32_t> copy(cumulative.begin(), cumulative.end());
+    const Result<unsigned> found = check_cumulative(copy);
+    if (!found.ok() || *found != precision) return std::nullopt;
+    return copy;
+}
+
+// A table that no other thread can change, so that only symbols need a check.
+class OwnTable {
+  public:
+    static constexpr bool kIsPrefetched = false;
+
+    explicit OwnTable(std::span<const uint32_t> cumulative)
+        : cumulative_(cumulative.data()), num_symbols_(cumulative.size() - 1) {}
+
+    // Sets `part` to the numbers at which the symbol's part of [0, 2^precision) begins and ends. Returns false if it
+    // has none.
+    bool find(size_t, size_t symbol, std::array<uint32_t, 2>& part) const {
+        if (symbol >= num_symbols_) return false;
+        part = {cumulative_[symbol], cumulative_[symbol + 1]};
+        return true;
+    }
+
+  private:
+    const uint32_t* cumulative_;
+    size_t num_symbols_;
+};
+
+// A table that another thread may change. One that is not worth a copy is large, or there are few symbols.
+class ForeignTable {
+  public:
+    static constexpr bool kIsPrefetched = true;
+
+    ForeignTable(std::span<const uint32_t> cumulative, unsigned precision)
+        : cumulative_(cumulative.data()), num_symbols_(cumulative.size() - 1), total_(1u << precision) {}
+
+    bool find(size_t, size_t symbol, std::array<uint32_t, 2>& part) const {
+        if (symbol >= num_symbols_) return false;
+        const uint32_t* const begin = at(symbol);
+        part = {read_once(begin[0]), read_once(begin[1])};
+        return part[0] < part[1] && part[1] <= total_;
+    }
+    const uint32_t* at(size_t symbol) const { return cumulative_ + symbol; }
+
+  private:
+    const uint32_t* cumulative_;
+    size_t num_symbols_;
+    uint32_t total_;
+};
+
+// One such table per symbol.
+class ForeignRows {
+  public:
+    static constexpr bool kIsPrefetched = false;
+
+    ForeignRows(const uint32_t* rows, size_t row_size, unsigned precision)
+        : rows_(rows), row_size_(row_size), precision_(precision) {}
+
+    bool find(size_t i, size_t symbol, std::array<uint32_t, 2>& part) const {
+        return ForeignTable({rows_ + i * row_size_, row_size_}, precision_).find(i, symbol, part);
+    }
+
+  private:
+    const uint32_t* rows_;
+    size_t row_size_;
+    unsigned precision_;
+};
+
+}  // namespace
+
+template <class Symbol, class Table>
+bool BulkEncoder::run(std::span<const Symbol> symbols, const Table& table, unsigned precision) {
     const RangeEncoder::Snapshot before = encoder_.snapshot();
     Rollback rollback([&] { encoder_.restore(before); });
-    const bool is_good = put(symbols, row, num_symbols, precision);
+    const bool is_good = put(symbols, table, precision);
     if (is_good) rollback.release();
     return is_good;
 }
 
-template <class Symbol, class Row>
-bool BulkEncoder::put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision) {
+template <class Symbol, class Table>
+bool BulkEncoder::put(std::span<const Symbol> symbols, const Table& table, unsigned precision) {
     // A symbol writes at most one word, so room for all is made first; in pieces, since most write less.
-    constexpr size_t kPiece = 1 << 16;
-    const uint32_t total = 1u << precision;
+    constexpr size_t kFirstPiece = 1 << 8, kPiece = 1 << 16;
+    GrowingArray<uint8_t>& bytes = encoder_.bytes_;
     bool is_good = true;
+    for (size_t begin = 0; begin < symbols.size() && is_good;) {
+        // put_piece() keeps the last word of the code in a register. As long as the code is shorter than a word, zeros
+        // are put in front of it for a piece: a short one, since its bytes are moved afterwards.
+        const size_t num_zeros = bytes.size() < 4 ? 4 : 0;
+        const size_t count = std::min(symbols.size() - begin, num_zeros > 0 ? kFirstPiece : kPiece);
+        bytes.reserve_more(num_zeros + 4 * count);
+        bytes.insert_zeros(num_zeros);
+        is_good = put_piece(symbols.subspan(begin, count), begin, table, precision);
+        bytes.erase_front(num_zeros);
+        begin += count;
+    }
+    return is_good;
+}
+
+template <class Symbol, class Table>
+bool BulkEncoder::put_piece(std::span<const Symbol> symbols, size_t first, Table table, unsigned precision) {
+    GrowingArray<uint8_t>& bytes = encoder_.bytes_;
     uint64_t low = encoder_.low_;
     uint64_t range = encoder_.range_;
-    for (size_t begin = 0; begin < symbols.size() && is_good; begin += kPiece) {
-        const size_t end = std::min(symbols.size(), begin + kPiece);
-        GrowingArray<uint8_t>& bytes = encoder_.bytes_;
-        uint8_t* out = bytes.extend(4 * (end - begin));
-        for (size_t i = begin; i < end; ++i) {
-            const Symbol symbol = read_once(symbols[i]);
-            if (symbol >= num_symbols) [[unlikely]] {
-                is_good = false;
-                break;
-            }
-            const uint32_t* const at = row(i) + symbol;
-            const uint32_t from = read_once(at[0]);
-            const uint32_t to = read_once(at[1]);
-            if (from >= to || to > total) [[unlikely]] {
-                is_good = false;
-                break;
-            }
-            const uint64_t scale = range >> precision;
-            const uint64_t amount = scale * from;
-            low += amount;
-            if (low < amount) [[unlikely]]
-                RangeEncoder::carry(out);
-            range = scale * (to - from);
-            if (range < uint64_t{1} << 32) {
-                RangeEncoder::store_word(out, static_cast<uint32_t>(low >> 32));
-                out += 4;
-                range <<= 32;
-                low <<= 32;
-            }
+    uint8_t* out = bytes.data() + bytes.size() - 4;
+    // The word at `out`, and above it a carry out of it, which is rare. A carry into it costs an addition, where a
+    // branch would be guessed wrong.
+    uint64_t word = RangeEncoder::load_word(out);
+    bool is_good = true;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+        if constexpr (Table::kIsPrefetched) {
+            // The symbol may be another one, or no symbol, when it is read again: nothing depends on this address.
+            if (i + kAhead < symbols.size()) prefetch(table.at(symbols[i + kAhead]));
         }
-        bytes.shrink(static_cast<size_t>(out - bytes.data()));
+        std::array<uint32_t, 2> part;
+        if (!table.find(first + i, read_once(symbols[i]), part)) [[unlikely]] {
+            is_good = false;
+            break;
+        }
+        const uint64_t scale = range >> precision;
+        const uint64_t amount = scale * part[0];
+        low += amount;
+        word += low < amount;
+        range = scale * (part[1] - part[0]);
+        if (range < uint64_t{1} << 32) {
+            if (word >> 32 != 0) [[unlikely]]
+                RangeEncoder::carry(out);
+            RangeEncoder::store_word(out, static_cast<uint32_t>(word));
+            out += 4;
+            word = low >> 32;
+            low <<= 32;
+            range <<= 32;
+        }
     }
+    if (word >> 32 != 0) RangeEncoder::carry(out);
+    RangeEncoder::store_word(out, static_cast<uint32_t>(word));
+    bytes.extend(static_cast<size_t>(out + 4 - bytes.data()) - bytes.size());
     encoder_.low_ = low;
     encoder_.range_ = range;
     return is_good;
@@ -61,23 +164,24 @@ bool BulkEncoder::put(std::span<const Symbol> symbols, const Row& row, size_t nu
 
 template <class Symbol>
 bool BulkEncoder::encode(std::span<const Symbol> symbols, std::span<const uint32_t> cumulative, unsigned precision) {
-    const uint32_t* const table = cumulative.data();
-    return run(
-        symbols, [table](size_t) { return table; }, cumulative.size() - 1, precision);
+    if (!is_copy_worthwhile(symbols.size(), cumulative.size())) {
+        return run(symbols, ForeignTable(cumulative, precision), precision);
+    }
+    const auto copy = checked_copy(cumulative, precision);
+    return copy && run(symbols, OwnTable(*copy), precision);
 }
 
 template <class Symbol>
 bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* rows, size_t row_size,
                               unsigned precision) {
-    return run(
-        symbols, [rows, row_size](size_t i) { return rows + i * row_size; }, row_size - 1, precision);
+    return run(symbols, ForeignRows(rows, row_size, precision), precision);
 }
 
-SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision)
-    : cumulative_(cumulative.begin(), cumulative.end()),
-      shift_(precision > 12 ? precision - 12 : 0),
-      first_(size_t{1} << (precision - shift_)) {
-    cumulative_.back() = 1u << precision;  // above every quantile, which ends the search if the table was changed
+SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision) : cumulative_(cumulative.data()) {
+    const auto wanted = static_cast<unsigned>(std::bit_width(cumulative.size()) - 1);
+    const unsigned num_bits = std::min(precision, std::clamp(wanted, kMinBits, kMaxBits));
+    shift_ = precision - num_bits;
+    first_.resize(size_t{1} << num_bits);
     uint32_t symbol = 0;
     for (size_t i = 0; i < first_.size(); ++i) {
         while (cumulative_[symbol + 1] <= i << shift_) ++symbol;
@@ -89,11 +193,20 @@ namespace {
 
 struct Found {
     size_t symbol;
-    uint32_t begin, end;  // its part of [0, 2^precision)
+    uint32_t begin, frequency;  // its part of [0, 2^precision)
+    bool is_good;
 };
 
-Found found_at(const uint32_t* cumulative, size_t symbol) {
-    return {symbol, read_once(cumulative[symbol]), read_once(cumulative[symbol + 1])};
+Found own_part(const uint32_t* cumulative, size_t symbol) {
+    const uint32_t* const at = cumulative + symbol;
+    return {symbol, at[0], at[1] - at[0], true};
+}
+// The same of a table that another thread may have changed.
+Found foreign_part(const uint32_t* cumulative, size_t symbol, unsigned precision) {
+    const uint32_t begin = read_once(cumulative[symbol]);
+    const uint32_t frequency = read_once(cumulative[symbol + 1]) - begin;
+    const bool is_good = frequency - 1 < 1u << precision;
+    return {symbol, begin, is_good ? frequency : 1, is_good};
 }
 
 }  // namespace
@@ -115,13 +228,9 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
         }
         const Found found = find(i, static_cast<uint32_t>(quantile));
         out[i] = static_cast<Symbol>(found.symbol);
-        uint32_t frequency = found.end - found.begin;
-        if (frequency - 1 > greatest) [[unlikely]] {  // none, in a table that another thread has changed
-            frequency = 1;
-            is_impossible = true;
-        }
+        is_impossible |= !found.is_good;
         code -= scale * found.begin;
-        range = scale * frequency;
+        range = scale * found.frequency;
         const bool is_short = range < uint64_t{1} << 32;
         if (is_short) {
             range <<= 32;
@@ -145,36 +254,50 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
 
 namespace {
 
-constexpr size_t kWorthAnIndex = 2048;  // number of symbols that repays filling the index
+// Whether filling an index takes fewer steps than finding the symbols by binary search.
+bool is_index_worthwhile(size_t count, size_t num_symbols) {
+    return count * std::bit_width(num_symbols) > 2 * num_symbols + (size_t{1} << SymbolIndex::kMinBits);
+}
 
 }  // namespace
 
 template <class Symbol>
 bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision) {
-    const uint32_t* const table = cumulative.data();
-    if (out.size() < kWorthAnIndex) {
-        const size_t num_symbols = cumulative.size() - 1;
+    const size_t num_symbols = cumulative.size() - 1;
+    const bool has_index = is_index_worthwhile(out.size(), num_symbols);
+    if (!has_index && !is_copy_worthwhile(out.size(), cumulative.size())) {
+        return decode_rows(out, cumulative.data(), 0, num_symbols, precision);
+    }
+    const auto copy = checked_copy(cumulative, precision);
+    if (!copy) {
+        decoder_.is_impossible_ = true;
+        return false;
+    }
+    const uint32_t* const table = copy->data();
+    if (has_index) {
+        const SymbolIndex index(*copy, precision);
         return run(
-            out, [=](size_t, uint32_t quantile) { return found_at(table, find_symbol(table, num_symbols, quantile)); },
+            out, [&](size_t, uint32_t quantile) { return own_part(index.cumulative(), index.find(quantile)); },
             precision);
     }
-    const SymbolIndex index(cumulative, precision);
     return run(
-        out,
-        [&](size_t, uint32_t quantile) {
-            const size_t symbol = index.find(quantile);
-            return Found{symbol, index.cumulative()[symbol], index.cumulative()[symbol + 1]};
-        },
+        out, [=](size_t, uint32_t quantile) { return own_part(table, find_symbol(table, num_symbols, quantile)); },
         precision);
 }
 
 template <class Symbol>
 bool BulkDecoder::decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision) {
+    return decode_rows(out, rows, row_size, row_size - 1, precision);
+}
+
+template <class Symbol>
+bool BulkDecoder::decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t stride, size_t num_symbols,
+                              unsigned precision) {
     return run(
         out,
         [=](size_t i, uint32_t quantile) {
-            const uint32_t* const row = rows + i * row_size;
-            return found_at(row, find_symbol(row, row_size - 1, quantile));
+            const uint32_t* const row = rows + i * stride;
+            return foreign_part(row, find_symbol(row, num_symbols, quantile), precision);
         },
         precision);
 }

@@ -30,10 +30,13 @@ class BulkEncoder {
                                    unsigned precision);
 
   private:
-    template <class Symbol, class Row>
-    bool run(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision);
-    template <class Symbol, class Row>
-    bool put(std::span<const Symbol> symbols, const Row& row, size_t num_symbols, unsigned precision);
+    template <class Symbol, class Table>
+    bool run(std::span<const Symbol> symbols, const Table& table, unsigned precision);
+    template <class Symbol, class Table>
+    bool put(std::span<const Symbol> symbols, const Table& table, unsigned precision);
+    // Encodes symbols, of which the first has row `first`. Requires a word before them, and room for one per symbol.
+    template <class Symbol, class Table>
+    bool put_piece(std::span<const Symbol> symbols, size_t first, Table table, unsigned precision);
 
     RangeEncoder& encoder_;
 };
@@ -41,10 +44,13 @@ class BulkEncoder {
 // Finds the symbol of a quantile: for each value of the quantile's upper bits it stores the first symbol to try.
 class SymbolIndex {
   public:
-    // O(V + 2^12).
+    // Limits of the logarithm of the number of entries, which is about that of the number of symbols between them.
+    static constexpr unsigned kMinBits = 12, kMaxBits = 16;
+
+    // `cumulative` must outlive the index, and no other thread may change it. O(V + 2^12).
     SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);
 
-    const uint32_t* cumulative() const { return cumulative_.data(); }
+    const uint32_t* cumulative() const { return cumulative_; }
     size_t find(uint32_t quantile) const {
         size_t symbol = first_[quantile >> shift_];
         while (cumulative_[symbol + 1] <= quantile) ++symbol;
@@ -52,7 +58,7 @@ class SymbolIndex {
     }
 
   private:
-    std::vector<uint32_t> cumulative_;  // a copy, which no other thread can change
+    const uint32_t* cumulative_;
     unsigned shift_;
     std::vector<uint32_t> first_;
 };
@@ -61,8 +67,8 @@ class BulkDecoder {
   public:
     explicit BulkDecoder(RangeDecoder& decoder) : decoder_(decoder) {}
 
-    // Decodes out.size() symbols. Returns false if no encoder wrote the code (RangeDecoder::ok()). O(n log V) for fewer
-    // than 2048 symbols, otherwise O(n + V).
+    // Decodes out.size() symbols. Returns false if no encoder wrote the code (RangeDecoder::ok()). O(n log V) for few
+    // symbols, otherwise O(n + V).
     template <class Symbol>
     bool decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
     // The same with one row per symbol. O(n log V).
@@ -70,6 +76,10 @@ class BulkDecoder {
     bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision);
 
   private:
+    // Row i begins `stride` numbers after row i - 1: 0 for one table.
+    template <class Symbol>
+    bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t stride, size_t num_symbols,
+                     unsigned precision);
     template <class Symbol, class Find>
     bool run(std::span<Symbol> out, const Find& find, unsigned precision);
 

@@ -133,7 +133,13 @@ class RangeEncoder {
         }
     }
     static void store_word(uint8_t* out, uint32_t word) {
-        for (int i = 0; i < 4; ++i) out[i] = static_cast<uint8_t>(word >> (24 - 8 * i));
+        out[0] = static_cast<uint8_t>(word >> 24);  // compilers make one store of these four, but none of a loop
+        out[1] = static_cast<uint8_t>(word >> 16);
+        out[2] = static_cast<uint8_t>(word >> 8);
+        out[3] = static_cast<uint8_t>(word);
+    }
+    static uint32_t load_word(const uint8_t* in) {
+        return uint32_t{in[0]} << 24 | uint32_t{in[1]} << 16 | uint32_t{in[2]} << 8 | in[3];
     }
 
     uint64_t low_ = 0;

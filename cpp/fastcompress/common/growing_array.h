@@ -57,6 +57,18 @@ class GrowingArray {
         extend(count);
         size_ = size;
     }
+    // Adds `count` elements of value 0 in front of all others. O(size()).
+    void insert_zeros(size_t count) {
+        extend(count);
+        std::copy_backward(data(), data() + size_ - count, data() + size_);
+        std::fill_n(data(), count, T{});
+    }
+    // Removes the first `count` elements. O(size()).
+    void erase_front(size_t count) {
+        assert(count <= size_);
+        std::copy(data() + count, data() + size_, data());
+        size_ -= count;
+    }
     // Removes the elements from `size` on. Requires size <= size().
     void shrink(size_t size) {
         assert(size <= size_);

@@ -198,6 +198,8 @@ class Decoder:
             return _joined(rows, wanted)
         if num_symbols is None:
             raise TypeError("num_symbols is missing; give it, or one row of cumulative frequencies per symbol")
+        if self._pieces is None:
+            return self._core.decode_array(tables, num_symbols, wanted)
         return _joined([self._core.decode_array(tables, e - b, wanted) for b, e in self._steps(num_symbols)], wanted)
 
     def decode_weights(

@@ -344,6 +344,6 @@ class Vocabulary:
     def ordinary_tokens(self) -> dict[bytes, int]:
         """Return the id of each token that is not special, in the order of ids; for a rank file these are its ranks.
 
-        If merges made the same string twice, its larger id. Each call makes another dictionary.
+        If merges made the same string twice, it has the larger of its two ids. Each call makes another dictionary.
         """
         return self._core.ordinary_tokens()

@@ -112,8 +112,8 @@ void Encoder::encode_by_merges(Bytes pretoken, TokenBuffer& out) {
             1, [&](size_t) { return pretoken; },
             [&](size_t, std::span<const TokenId> ids, std::span<const uint8_t>) { out.append(ids); });
     };
-    if (pretoken.size() <= 16) return merge(std::get<0>(lanes_));
-    if (pretoken.size() <= 32) return merge(std::get<1>(lanes_));
+    if (pretoken.size() <= kShortLaneBytes) return merge(std::get<0>(lanes_));
+    if (pretoken.size() <= kMiddleLaneBytes) return merge(std::get<1>(lanes_));
     if (pretoken.size() <= kMaxLaneBytes) return merge(std::get<2>(lanes_));
     long_.merge(pretoken, out);
 }

@@ -44,7 +44,8 @@ class Encoder {
     explicit Encoder(const Vocabulary& vocabulary)
         : vocabulary_(vocabulary),
           cache_(vocabulary.size()),
-          lanes_(MergeLanes<16>(vocabulary), MergeLanes<32>(vocabulary), MergeLanes<kMaxLaneBytes>(vocabulary)),
+          lanes_(MergeLanes<kShortLaneBytes>(vocabulary), MergeLanes<kMiddleLaneBytes>(vocabulary),
+                 MergeLanes<kMaxLaneBytes>(vocabulary)),
           long_(vocabulary) {}
 
     // Appends the ids of `text` to `out`. Special tokens count as ordinary text. Requires text.size() <= kMaxTextBytes.
@@ -65,8 +66,8 @@ class Encoder {
     void encode_by_merges(Bytes pretoken, TokenBuffer& out);
 
   private:
-    // Longer pretokens are rare, and merged one by one.
-    static constexpr uint32_t kMaxLaneBytes = 64;
+    // The most bytes of a pretoken for each kind of lanes. Longer pretokens are rare, and merged one by one.
+    static constexpr uint32_t kShortLaneBytes = 16, kMiddleLaneBytes = 32, kMaxLaneBytes = 64;
     // The number of ids copied at a time: of those between two insertions, and of an insertion.
     static constexpr size_t kManyIds = 16;
     static constexpr size_t kFewIds = 8;
@@ -130,7 +131,7 @@ class Encoder {
     PretokenCache cache_;
     bool has_large_cache_ = false;
     size_t num_bytes_seen_ = 0;
-    std::tuple<MergeLanes<16>, MergeLanes<32>, MergeLanes<kMaxLaneBytes>> lanes_;
+    std::tuple<MergeLanes<kShortLaneBytes>, MergeLanes<kMiddleLaneBytes>, MergeLanes<kMaxLaneBytes>> lanes_;
     std::array<std::vector<Unknown*>, 3> to_merge_;  // by lanes_
     Batch batch_;
     // Of the chunk.

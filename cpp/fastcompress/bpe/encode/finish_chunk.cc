@@ -53,7 +53,7 @@ void Encoder::merge_unknown() {
         if (whole != kNoToken) {
             remember(unknown, {&whole, 1});
         } else {
-            to_merge_[(size > 16) + (size > 32)].push_back(&unknown);
+            to_merge_[(size > kShortLaneBytes) + (size > kMiddleLaneBytes)].push_back(&unknown);
         }
     }
     merge_in(std::get<0>(lanes_), to_merge_[0]);

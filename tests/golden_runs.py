@@ -61,6 +61,19 @@ RUNS = {
 }
 
 
+# Zeros and ones of dropout from seed 0, where the vectors were written. Other builds of torch draw others.
+DROPOUT = [0, 0, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1]
+
+
+def draws_other_dropout(name: str) -> bool:
+    """Whether a run has dropout, of which this torch draws another one than that which wrote the vectors."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        drawn = torch.nn.functional.dropout(torch.ones(20), 0.5)[: len(DROPOUT)].bool().int().tolist()
+    has_dropout = RUNS[name].preset == "workshop" or RUNS[name].model.get("dropout", 0.0) > 0
+    return has_dropout and drawn != DROPOUT
+
+
 def make_codec(name: str) -> Codec:
     """The codec of a run; the BPE is trained on the run's own text."""
     return ByteCodec() if name == "byte" else BPECodec(BPE.train(DOCUMENTS, vocab_size=320))

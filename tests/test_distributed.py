@@ -23,7 +23,8 @@ pytestmark = [
     pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed"),
     pytest.mark.skipif(sys.platform != "linux", reason="two gloo processes on Linux stand for all"),
 ]
-KINDS = ("ddp", "fsdp")
+KINDS = runs.KINDS
+shards = pytest.mark.skipif("fsdp" not in KINDS, reason="this torch has no FSDP2 on CPUs")
 # Sums over two halves of a batch are rounded otherwise than sums over all of it, and the difference grows over 8 steps.
 ROUNDING = 2e-4
 
@@ -104,7 +105,8 @@ def assert_near(directory: Path, other: Path) -> None:
 def test_two_processes_train_as_one_does(folder: Path, kind: str, name: str) -> None:
     """Losses, gradient norms and scores, each logged once; whole batches and micro-batches alike."""
     assert_near(folder / f"{kind}{name}", folder / "one")
-    assert_near(folder / f"{kind}{name}", folder / f"{KINDS[kind == 'ddp']}{name}")
+    for other in KINDS:
+        assert_near(folder / f"{kind}{name}", folder / f"{other}{name}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,6 +121,7 @@ def test_every_option_trains_as_in_one_process(folder: Path, kind: str, name: st
     assert_near(folder / f"{kind}-{name}", folder / f"one-{name}")
 
 
+@shards
 @pytest.mark.parametrize("name", runs.OPTIONS)
 def test_the_optimizers_state_is_that_of_one_process(folder: Path, name: str) -> None:
     found = read_checkpoint(folder / f"fsdp-{name}" / "last.safetensors").tensors
@@ -198,6 +201,7 @@ def test_accumulation_communicates_gradients_once_a_step(folder: Path, kind: str
     assert in_parts == whole > 0
 
 
+@shards
 def test_an_overflow_on_one_rank_skips_the_step_on_all(folder: Path) -> None:
     """Under loss scaling and FSDP, where each rank sees its own part of the gradients. Under DDP all see the same."""
     assert of_rank(folder, 0)["overflow"]
@@ -228,13 +232,22 @@ def test_an_error_in_a_callback_stops_every_rank(folder: Path) -> None:
 
 def test_finetuning_in_two_processes_is_that_of_one(folder: Path) -> None:
     first, second = of_rank(folder, 0)["sft"], of_rank(folder, 1)["sft"]
-    assert [result["code"] for result in first] == [result["code"] for result in second] == [0, 1, 0]
-    for name, result, other in (("sft", first[0], second[0]), ("sft-fsdp", first[2], second[2])):
+    assert (
+        [result["code"] for result in first] == [result["code"] for result in second] == [0, 1, *[0] * len(KINDS[1:])]
+    )
+    assert "holds a run already" in first.pop(1)["told"]
+    second.pop(1)
+    for name, result, other in zip(("sft", *[f"sft-{kind}" for kind in KINDS[1:]]), first, second, strict=True):
         assert_near(folder / name, folder / "one-sft")
         assert json.loads(result["output"])["steps"] == 4
         assert result["told"].count("training on") == 1
         assert (other["output"], other["told"]) == ("", "")
-    assert "holds a run already" in first[1]["told"]
+
+
+@pytest.mark.skipif("fsdp" in KINDS, reason="this torch has FSDP2 on CPUs")
+def test_fsdp_is_refused_where_torch_has_none(folder: Path) -> None:
+    assert of_rank(folder, 0)["refused"] == of_rank(folder, 1)["refused"]
+    assert "cannot do on a cpu; use ddp, or a newer torch" in of_rank(folder, 0)["refused"]
 
 
 def test_a_run_that_diverges_stops_on_every_rank(folder: Path) -> None:

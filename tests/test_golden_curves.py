@@ -19,6 +19,11 @@ from tests import golden_runs
 TOLERANCE = 1e-3
 
 
+def skip_other_dropout(name: str) -> None:
+    if golden_runs.draws_other_dropout(name):
+        pytest.skip("this build of torch draws another dropout from a seed than the one that wrote the vectors")
+
+
 def assert_same_curve(found: dict[str, list[str]], expected: dict[str, list[str]]) -> None:
     assert {name: len(values) for name, values in found.items()} == {
         name: len(values) for name, values in expected.items()
@@ -33,6 +38,7 @@ def assert_same_curve(found: dict[str, list[str]], expected: dict[str, list[str]
 
 @pytest.mark.parametrize("name", golden_runs.RUNS)
 def test_every_loss_is_what_it_was(name: str, tmp_path: Path) -> None:
+    skip_other_dropout(name)
     golden_runs.start(name, tmp_path)
     expected = json.loads(golden_runs.CURVES.read_text())["curves"][name]
     assert_same_curve(golden_runs.curve_of(tmp_path), expected)
@@ -45,6 +51,7 @@ def test_a_run_of_checkpoint_version_1_goes_on_to_the_same_losses(tmp_path: Path
     loaded = load_run(folder, which="last")
     assert (loaded.step, loaded.codec.name) == (13, "byte")
     assert loaded.validation_bits_per_byte is not None
+    skip_other_dropout("stopped")
     golden_runs.start("stopped", folder, resume=True)
     expected = json.loads(golden_runs.CURVES.read_text())["curves"]["stopped"]
     assert_same_curve(golden_runs.curve_of(folder), expected)

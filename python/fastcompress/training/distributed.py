@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -25,6 +26,10 @@ from torch import Tensor
 from fastcompress.errors import ConfigError
 
 Result = TypeVar("Result")
+
+# Gloo's threads need Python's lock to drop the tensors of their last messages. torch 2.6 waits for these threads while
+# it holds that lock, so a group that is destroyed at once hangs.
+LEAVE_SECONDS = 0.05
 
 
 class Ranks:
@@ -160,6 +165,8 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
         control = dist.new_group(backend="gloo") if size > 1 else None
         yield Ranks(dist.get_rank(), size, int(os.environ.get("LOCAL_WORLD_SIZE", size)), control)
     finally:
+        if control is not None:
+            time.sleep(LEAVE_SECONDS)
         if not is_joined:
             dist.destroy_process_group()
         elif control is not None:

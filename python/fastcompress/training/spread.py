@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fastcompress.errors import ConfigError
 from fastcompress.models.protocol import Batch, LanguageModel
 from fastcompress.training.config import ParallelKind
 from fastcompress.training.distributed import ALONE, Ranks
@@ -81,12 +82,20 @@ class Sharded(Spread):
     """A part of every tensor on each rank (FSDP2)."""
 
     def wrap(self, loss: LossModule) -> LossFunction:
-        """Shard each part of a block by itself, so that few are whole at a time, then the rest."""
+        """Shard each part of a block by itself, so that few are whole at a time, then the rest.
+
+        Raises ConfigError if this torch cannot on this kind of device.
+        """
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
         model = loss.model
         device_type = next(model.parameters()).device.type
+        if not can_shard(device_type):
+            raise ConfigError(
+                f"parallel is fsdp, which torch {torch.__version__} cannot do on a {device_type}; use ddp, or a newer "
+                "torch"
+            )
         mesh = init_device_mesh(device_type, (self.ranks.size,))
         for part in block_parts(model):
             fully_shard(part, mesh=mesh)
@@ -139,6 +148,11 @@ def _views_returned() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         yield
+
+
+def can_shard(device_type: str) -> bool:
+    """Return whether this torch has FSDP2 for a kind of device. That of 2.6 is for cards only."""
+    return device_type != "cpu" or hasattr(torch.cpu.Stream, "record_event")
 
 
 def spread_for(ranks: Ranks, kind: ParallelKind) -> Spread:

@@ -12,15 +12,14 @@ namespace fastcompress::testing {
 
 inline lz77::Match match_plainly(const std::string& x, size_t i, const lz77::Params& params) {
     const size_t m = params.min_length;
-    const char* const text = x.data();  // a std::string checks each index under the sanitizers, which takes minutes
     lz77::Match best;
     uint32_t num_left = params.depth;
     for (size_t j = i; j-- > 0 && i + m <= x.size() && i - j <= params.window && num_left > 0;) {
+        if (x.compare(j, m, x, i, m) != 0) continue;
+        --num_left;
         const size_t most = std::min<size_t>(params.max_length, x.size() - i);
         uint32_t length = 0;
-        while (length < most && text[j + length] == text[i + length]) ++length;
-        if (length < m) continue;
-        --num_left;
+        while (length < most && x[j + length] == x[i + length]) ++length;
         if (length > best.length) best = {length, static_cast<uint32_t>(i - j)};
     }
     return best;

@@ -55,6 +55,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize(("method", "level"), [("lz", 1), ("lz", 6), ("lz", 9), ("cm", 1), ("cm", 7)])
 def test_samples(name: str, method: archive.Method, level: int) -> None:
@@ -86,6 +87,7 @@ def test_any_repeats(steps: list[tuple[int, int, bytes]], level: int) -> None:
     assert decompress(compress(bytes(data), level=level)) == data
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 30), st.lists(st.integers(1, 90_000), min_size=1, max_size=8), st.integers(1, 4), METHODS)
 @settings(deadline=None, max_examples=15)
 def test_pieces_and_threads(seed: int, sizes: list[int], num_threads: int, method: archive.Method) -> None:
@@ -118,6 +120,7 @@ def test_byte_by_byte_and_of_unknown_size() -> None:
     unpacker.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 4, 6, 9])
 @pytest.mark.parametrize("name", ["empty", "one byte", "all bytes", "numbers", "text"])
 def test_the_oracle_reads_it(name: str, level: int) -> None:
@@ -125,6 +128,7 @@ def test_the_oracle_reads_it(name: str, level: int) -> None:
     assert oracle.decompress(compress(data, level=level, block_bytes=LEAST)) == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 8])
 @pytest.mark.parametrize("name", ["equal bytes", "numbers", "text"])
 def test_the_oracle_writes_the_same_cm(name: str, level: int) -> None:
@@ -185,6 +189,7 @@ def assert_refused(blob: bytes, max_output: int) -> None:
         decompress(blob, max_output=max_output, num_threads=1)
 
 
+@pytest.mark.slow
 def test_ten_thousand_damages(archived: tuple[bytes, bytes]) -> None:
     """In an archive of 500 bytes; every fiftieth in one of two blocks, a full one and a short one."""
     data, blob = archived

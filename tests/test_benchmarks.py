@@ -57,6 +57,7 @@ def run(suite: str, inputs: Path, *options: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suite", "options", "num_cells", "measured"),
     [

@@ -50,6 +50,7 @@ def published(inputs: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_publish_measures_what_is_named_into_files_of_their_own(inputs: Path) -> None:
     words = ["--rounds", "1", "--quick", "--engines", "fastcompress,tiktoken", "encode-lists", "worst"]
     process = published(inputs, *words)

@@ -118,6 +118,7 @@ def test_batches_of_any_sequence(tok: BPE) -> None:
     assert tok.encode_batch(tuple(Made()), 1) == expected  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_one_long_text_on_several_threads(pattern: str) -> None:
     trained = BPE.train([TEXT], vocab_size=300, pattern=pattern)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import lzma
+import os
 import random
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +29,7 @@ VOCABULARIES = {
     "llama3": "llama3",
     "qwen": "qwen2",
 }
+DIGESTS = Path(__file__).parent / "vectors" / "tiktoken-ids.json"
 SPECIAL = {"<|endoftext|>": 250_000, "<|fim_prefix|>": 250_001}
 CORPORA = [
     "english/train-00.jsonl.xz",
@@ -46,6 +50,9 @@ CORPORA = [
     "tinyshakespeare.txt",
     "canterbury/canterbury.tar.xz",
 ]
+# Those of the tests that always run; the campaign takes all of them.
+QUICK_CORPORA = [corpus for corpus in CORPORA if "english/train" not in corpus]
+QUICK_VOCABULARIES = ("r50k_base", "cl100k_base", "o200k_base")
 
 
 def read_texts(path: Path) -> Iterator[str]:
@@ -63,30 +70,43 @@ def read_texts(path: Path) -> Iterator[str]:
                 yield json.loads(line).get("text", line)
 
 
+def digest_of(tokens: np.ndarray, offsets: np.ndarray) -> str:
+    """The hash of the ids of documents and of where each document's begin and end."""
+    parts = np.ascontiguousarray(tokens, "<u4"), np.ascontiguousarray(offsets, "<u8")
+    return hashlib.sha256(parts[0].tobytes() + parts[1].tobytes()).hexdigest()
+
+
+def load_pair(name: str, data_directory: Path, folder: Path) -> tuple[BPE, tiktoken.Encoding]:
+    path = folder / f"{name}.tiktoken"
+    path.write_bytes(lzma.decompress((data_directory / "vocabs" / f"{name}.tiktoken.xz").read_bytes()))
+    tok = BPE.from_tiktoken(path, pattern=VOCABULARIES[name], special_tokens=SPECIAL)
+    reference = tiktoken.Encoding(
+        name, pat_str=PATTERNS[tok.pattern], mergeable_ranks=read_rank_file(path), special_tokens=SPECIAL
+    )
+    return tok, reference
+
+
 @pytest.fixture(scope="module")
 def tokenizers(
     data_directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, tuple[BPE, tiktoken.Encoding]]:
-    pairs = {}
-    for name, pattern in VOCABULARIES.items():
-        path = tmp_path_factory.mktemp("ranks") / f"{name}.tiktoken"
-        path.write_bytes(lzma.decompress((data_directory / "vocabs" / f"{name}.tiktoken.xz").read_bytes()))
-        tok = BPE.from_tiktoken(path, pattern=pattern, special_tokens=SPECIAL)
-        reference = tiktoken.Encoding(
-            name, pat_str=PATTERNS[tok.pattern], mergeable_ranks=read_rank_file(path), special_tokens=SPECIAL
-        )
-        pairs[name] = tok, reference
-    return pairs
+    folder = tmp_path_factory.mktemp("ranks")
+    return {name: load_pair(name, data_directory, folder) for name in VOCABULARIES}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("corpus", [corpus for corpus in CORPORA if "english/train" not in corpus])
+@pytest.mark.parametrize("corpus", QUICK_CORPORA)
 def test_ids_equal_tiktokens(
     corpus: str, data_directory: Path, tokenizers: dict[str, tuple[BPE, tiktoken.Encoding]]
 ) -> None:
+    """Digests stand for tiktoken's ids, which take long to compute: `python -m tests.test_bpe_tiktoken` writes them."""
+    digests = json.loads(DIGESTS.read_text())
     texts = list(read_texts(data_directory / corpus))
-    for name in ("r50k_base", "cl100k_base", "o200k_base"):
-        compare_ids(name, corpus, texts, *tokenizers[name])
+    for name in QUICK_VOCABULARIES:
+        tokens, offsets = tokenizers[name][0].encode_batch_to_numpy(texts, disallowed_special=())
+        if digest_of(tokens, offsets) != digests[corpus][name]:
+            compare_ids(name, corpus, texts, *tokenizers[name])
+            pytest.fail(f"{corpus} is another text than the one of {DIGESTS.name}; write the digests anew")
 
 
 @pytest.mark.campaign
@@ -165,3 +185,22 @@ def test_special_tokens_as_in_tiktoken(tokenizers: dict[str, tuple[BPE, tiktoken
                 ids = tok.encode(text, allowed_special=allowed, disallowed_special=())
                 assert ids == reference.encode(text, allowed_special=allowed, disallowed_special=())
                 assert tok.decode(ids) == reference.decode(ids)
+
+
+def write_digests(data_directory: Path) -> None:
+    """Write the digests of tiktoken's ids of the corpora, to which ours are held."""
+    digests: dict[str, dict[str, str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        references = {name: load_pair(name, data_directory, Path(folder))[1] for name in QUICK_VOCABULARIES}
+    for corpus in QUICK_CORPORA:
+        texts = list(read_texts(data_directory / corpus))
+        digests[corpus] = {}
+        for name, reference in references.items():
+            documents = [np.array(ids, np.uint32) for ids in reference.encode_ordinary_batch(texts, num_threads=2)]
+            offsets = np.cumsum([0, *map(len, documents)])
+            digests[corpus][name] = digest_of(np.concatenate(documents), offsets)
+    DIGESTS.write_text(json.dumps(digests, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    write_digests(Path(os.environ["FASTCOMPRESS_DATA"]))

@@ -764,6 +764,7 @@ def test_a_closed_pipe_is_no_traceback(tmp_path):
     process.stderr.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
 def test_ctrl_c_leaves_a_run_that_resumes(text_file, tmp_path):
     pytest.importorskip("torch")

@@ -399,6 +399,7 @@ def shell(script: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(["bash", "-c", f"set -o pipefail; {script}"], cwd=folder, capture_output=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "code", "stderr"),
     [

@@ -292,6 +292,7 @@ UNSTABLE_TEXTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base"])
 def test_unstable_completions(name: str, tiktoken_cache: Path) -> None:
     ours, theirs = compat.get_encoding(name), tiktoken.get_encoding("r50k_base" if name == "gpt2" else name)

@@ -48,6 +48,7 @@ def assert_same(ours: compat.Encoding, theirs: tiktoken.Encoding, text: str) -> 
     assert set(map(tuple, completions)) == set(map(tuple, expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many_bytes", [0, 128])
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=60)

@@ -54,6 +54,7 @@ def test_it_is_the_defined_model(data: bytes, table: int, match: int | None, win
     assert mixer.distribution(data).tolist() == defined.distribution(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data", [TEXT + TEXT[::-1] + TEXT, TABLE, TEXT[:700] + TABLE[:900]], ids=["text", "table", "both"]
 )

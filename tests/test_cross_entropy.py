@@ -53,6 +53,7 @@ print(peaks[1] - peaks[0], peaks[2] - peaks[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_large_vocabulary_does_not_cost_its_logits() -> None:
     """1,024 events at 65,537 ids: 256 MiB of logits, which took three times that before they were cut; nor do more."""

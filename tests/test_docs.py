@@ -65,6 +65,7 @@ def test_python_examples_run_and_print_what_they_show(page: Path, folder: Path) 
         namespace = example.globs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_shell_examples_run(page: Path, folder: Path) -> None:
     run = f'fastcompress() {{ "{sys.executable}" -m fastcompress.cli "$@"; }}\nset -euo pipefail\n'

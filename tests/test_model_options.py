@@ -110,6 +110,7 @@ def gradients(loss: Tensor, model: GPT) -> dict[str, Tensor]:
     return {name: torch.zeros_like(p) if g is None else g for (name, p), g in zip(named.items(), found, strict=True)}
 
 
+@pytest.mark.slow
 @every_option
 @pytest.mark.parametrize("attention", ["sdpa", "plain"])
 def test_logits_and_gradients_are_those_of_the_reference(name: str, attention: Any) -> None:

@@ -18,6 +18,7 @@ def nfc(text: str | bytes) -> bytes:
     return _core.normalize_nfc(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["{0}", "a{0}b", "x\u0301{0}\u0323", "x\U0001d165{0}\u05b0", "{0}\u0345{0}\u0334"])
 def test_every_code_point(context: str) -> None:
     """One text of all code points with a character between that nothing composes with."""

@@ -168,6 +168,7 @@ def campaign(seed: int, num_patterns: int) -> collections.Counter[str]:
     return outcomes
 
 
+@pytest.mark.slow
 def test_random_patterns() -> None:
     """About 16,000 texts compared; the campaign compares a million."""
     outcomes = campaign(seed=1, num_patterns=800)

@@ -106,6 +106,7 @@ def test_every_code_point_in_context(context: str, agreed: list[str]) -> None:
         assert_same_split(text, pattern)
 
 
+@pytest.mark.slow
 def test_classes_of_every_code_point_are_those_of_tiktokens_engine() -> None:
     """Each class alone decides where some pattern cuts "<c>x": so the tables can be read off our scanners."""
     everything = "".join(CODE_POINTS)
@@ -139,6 +140,7 @@ def test_classes_of_every_code_point_are_those_of_tiktokens_engine() -> None:
     assert joins("・", "deepseek-v3") == punctuation & HAN_AND_KANA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", REGEX_PATTERNS)
 def test_random_strings(pattern: str, agreed: list[str]) -> None:
     strings = random_strings(agreed, 30_000, seed=REGEX_PATTERNS.index(pattern))

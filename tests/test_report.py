@@ -639,6 +639,7 @@ def test_a_browser_shows_it_whole(width: int, scheme: str, browser: Any, study: 
     tab.close()
 
 
+@pytest.mark.slow
 def test_a_browser_survives_a_straining_study(browser: Any, study: dict[str, Any], tmp_path: Path) -> None:
     _long_names(study)
     study["arms"] = [copy.deepcopy(study["arms"][i % 3]) for i in range(12)]

@@ -65,6 +65,7 @@ def positions(size: int, dense: int) -> list[int]:
     return sorted({*range(min(dense, size)), *range(dense, size, 977), *range(max(0, size - 40), size)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["best", "last"])
 def test_every_changed_byte_of_a_checkpoint_is_noticed(copy: Path, which: Any) -> None:
     path = copy / f"{which}.safetensors"
@@ -107,6 +108,7 @@ def test_a_run_with_a_damaged_file_is_not_loaded(trained: Path, tmp_path: Path, 
             load_run(copy)
 
 
+@pytest.mark.slow
 def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
     corpus, run = tmp_path / "corpus.txt", tmp_path / "run"
     corpus.write_bytes(TEXT[0] * 10)

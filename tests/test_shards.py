@@ -412,6 +412,7 @@ except OutputError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["keep", "overwrite"])
 @pytest.mark.parametrize("attempt", range(4))
 def test_of_four_writers_one_stands_whole(tmp_path, mode, attempt):

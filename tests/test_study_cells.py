@@ -32,6 +32,7 @@ def make_study(folder: Path, *arms: object, training_flops: float = 4e6) -> Stud
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
 def test_a_cell_that_fails_is_a_row_that_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """One raises, the next one's process is killed, and the last one is made all the same."""
@@ -60,6 +61,7 @@ def test_a_study_without_any_result_raises_what_its_first_cell_did(tmp_path: Pat
     assert issubclass(CellError, RuntimeError)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 def test_ctrl_c_reaches_the_cell_once_and_its_run_can_go_on(tmp_path: Path) -> None:
     script = (

@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace fastcompress::testing {
 
@@ -30,6 +31,12 @@ void check_equal(const A& a, const B& b, const char* file, int line, const char*
     std::ostringstream message;
     message << what << ": " << a << " != " << b;
     check(a == b, file, line, message.str());
+}
+
+// The argument `threads` asks a program for what several threads share, and for nothing else: ThreadSanitizer has nothing
+// to find in the rest, which it slows down ten times.
+inline bool wants_threads_alone(int argc, char** argv) {
+    return argc > 1 && std::string_view(argv[1]) == "threads";
 }
 
 inline int report() {

@@ -320,11 +320,10 @@ void test_settings() {
 }  // namespace
 }  // namespace fastcompress::archive
 
-// With an argument only what threads share, for ThreadSanitizer, under which the rest takes a minute.
-int main(int argc, char**) {
+int main(int argc, char** argv) {
     using namespace fastcompress::archive;
     test_archives();
-    if (argc > 1) return fastcompress::testing::report();
+    if (fastcompress::testing::wants_threads_alone(argc, argv)) return fastcompress::testing::report();
     test_xxh64();
     test_nibble_models();
     test_fields();

@@ -231,11 +231,12 @@ void test_refused_vocabularies() {
 }  // namespace
 }  // namespace fastcompress::bpe
 
-int main() {
+int main(int argc, char** argv) {
+    fastcompress::bpe::test_batches();
+    if (fastcompress::testing::wants_threads_alone(argc, argv)) return fastcompress::testing::report();
     fastcompress::bpe::test_encoding();
     fastcompress::bpe::test_ranks();
     fastcompress::bpe::test_caches_that_grow_and_forget();
-    fastcompress::bpe::test_batches();
     fastcompress::bpe::test_training_is_independent_of_threads_and_order();
     fastcompress::bpe::test_damaged_files();
     fastcompress::bpe::test_refused_vocabularies();

@@ -230,14 +230,15 @@ void test_training() {
 }  // namespace
 }  // namespace fastcompress::equal_info
 
-int main() {
+int main(int argc, char** argv) {
     using namespace fastcompress::equal_info;
-    test_every_short_text();
-    test_legality();
     test_long_texts();
     test_runs();
+    test_training();
+    if (fastcompress::testing::wants_threads_alone(argc, argv)) return fastcompress::testing::report();
+    test_every_short_text();
+    test_legality();
     test_files();
     test_ids_from_nowhere();
-    test_training();
     return fastcompress::testing::report();
 }

@@ -230,15 +230,16 @@ void test_large_blocks() {
 }  // namespace
 }  // namespace fastcompress
 
-int main() {
+int main(int argc, char** argv) {
+    fastcompress::test_parallel();
+    fastcompress::test_work_shares();
+    fastcompress::test_large_blocks();
+    if (fastcompress::testing::wants_threads_alone(argc, argv)) return fastcompress::testing::report();
     fastcompress::test_sha256();
     fastcompress::test_utf8();
     fastcompress::test_utf8_encoding<uint8_t>();
     fastcompress::test_utf8_encoding<uint16_t>();
     fastcompress::test_utf8_encoding<uint32_t>();
     fastcompress::test_reader();
-    fastcompress::test_parallel();
-    fastcompress::test_work_shares();
-    fastcompress::test_large_blocks();
     return fastcompress::testing::report();
 }

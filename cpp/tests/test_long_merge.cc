@@ -1,6 +1,8 @@
 // Long pretokens, which are merged in pieces that must agree: against merging by the definition, where pieces agree at
 // once, late, and never.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "check.h"
 #include "fastcompress/bpe/encode/encoder.h"
@@ -15,21 +17,32 @@ using pretokenizer::Pattern;
 
 // While some adjacent pair merges, merge the leftmost one of lowest rank.
 std::vector<TokenId> merge_plainly(const Vocabulary& vocabulary, Bytes pretoken) {
-    std::vector<TokenId> ids;
-    std::vector<uint32_t> ranks;
-    for (const uint8_t byte : pretoken) ids.push_back(vocabulary.byte_token(byte));
-    for (size_t i = 0; i + 1 < ids.size(); ++i) ranks.push_back(vocabulary.find_rank(ids[i], ids[i + 1]));
-    while (!ranks.empty()) {
-        const auto lowest = std::ranges::min_element(ranks);
-        if (*lowest == kNoRank) break;
-        const auto i = lowest - ranks.begin();
-        const auto at = static_cast<size_t>(i);
-        ids[at] = vocabulary.merge_result(*lowest);
-        ids.erase(ids.begin() + i + 1);
-        ranks.erase(ranks.begin() + i);
-        if (at < ranks.size()) ranks[at] = vocabulary.find_rank(ids[at], ids[at + 1]);
-        if (at > 0) ranks[at - 1] = vocabulary.find_rank(ids[at - 1], ids[at]);
+    std::map<size_t, TokenId> tokens;             // by the place where they begin
+    std::set<std::pair<uint32_t, size_t>> pairs;  // those that merge: rank, and the place where the left token begins
+    using Place = std::map<size_t, TokenId>::iterator;
+    const auto pair_at = [&](Place left) {
+        const Place right = std::next(left);
+        const bool is_last = right == tokens.end();
+        return std::pair(is_last ? kNoRank : vocabulary.find_rank(left->second, right->second), left->first);
+    };
+    const auto insert = [&](Place left) {
+        if (const auto pair = pair_at(left); pair.first != kNoRank) pairs.insert(pair);
+    };
+    for (const uint8_t byte : pretoken) tokens.emplace_hint(tokens.end(), tokens.size(), vocabulary.byte_token(byte));
+    for (Place place = tokens.begin(); place != tokens.end(); ++place) insert(place);
+    while (!pairs.empty()) {
+        const auto [rank, begin] = *pairs.begin();
+        const Place merged = tokens.find(begin);
+        const Place first = merged == tokens.begin() ? merged : std::prev(merged);
+        const Place second = std::next(merged);
+        for (const Place place : {first, merged, second}) pairs.erase(pair_at(place));
+        merged->second = vocabulary.merge_result(rank);
+        tokens.erase(second);
+        insert(first);
+        insert(merged);
     }
+    std::vector<TokenId> ids;
+    for (const auto& [begin, id] : tokens) ids.push_back(id);
     return ids;
 }
 

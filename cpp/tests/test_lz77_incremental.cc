@@ -224,9 +224,10 @@ void test_moved_from() {
 int main(int argc, char** argv) {
     using namespace fastcompress::lz77;
     const bool is_whole = argc > 1 && std::string(argv[1]) == "all";  // some minutes
+    test_copies_in_threads();
+    if (fastcompress::testing::wants_threads_alone(argc, argv)) return fastcompress::testing::report();
     test_random_operations();
     test_long_streams();
-    test_copies_in_threads();
     test_dead_end();
     test_legality(2, is_whole ? 10 : 9);
     test_legality(3, is_whole ? 10 : 6);

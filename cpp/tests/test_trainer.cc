@@ -274,11 +274,12 @@ void test_counts_that_are_too_large() {
 }  // namespace
 }  // namespace fastcompress::bpe
 
-int main() {
+int main(int argc, char** argv) {
+    fastcompress::bpe::test_counting();
+    if (fastcompress::testing::wants_threads_alone(argc, argv)) return fastcompress::testing::report();
     fastcompress::bpe::test_merge_loop();
     fastcompress::bpe::test_huge_pretokens();
     fastcompress::bpe::test_pretokens_of_positions();
-    fastcompress::bpe::test_counting();
     fastcompress::bpe::test_counts_files();
     fastcompress::bpe::test_a_run_that_cannot_be_written();
     fastcompress::bpe::test_huggingface_rules_do_not_depend_on_order();

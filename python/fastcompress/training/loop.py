@@ -200,7 +200,7 @@ class TrainingRun:
             loss=loss,
             train_bits_per_byte=self.at.train_bits_per_byte,
             learning_rate=self.learning_rate,
-            learning_rates=self.step.learning_rates,
+            learning_rates=dict(self.step.learning_rates),
             gradient_norm=float(self.gradient_norm) if self.gradient_norm.isfinite() else None,
             peak_memory_bytes=peak_memory_bytes(self.device),
             **speed_figures(

@@ -364,7 +364,9 @@ def test_presets_have_the_published_sizes() -> None:
     assert (llama.positions, llama.norm, llama.mlp) == ("rope", "rmsnorm_gain", "swiglu")
     assert (llama.qk_norm, llama.bias, llama.tied_head, llama.dropout) == (False, False, False, 0.0)
     assert GPTConfig.from_preset("modern", vocab_size=9) == GPTConfig(vocab_size=9)
-    with pytest.raises(ConfigError, match="preset must be one of gpt2, workshop, modern, llama, fineweb, speedrun, not 'big'"):
+    with pytest.raises(
+        ConfigError, match="preset must be one of gpt2, workshop, modern, llama, fineweb, speedrun, not 'big'"
+    ):
         GPTConfig.from_preset("big", vocab_size=9)
 
 

@@ -32,7 +32,7 @@ else:
     HAS_KERNEL = True
 
 ALIGNMENT = 64  # rows of the head
-BLOCK, WARPS = 4096, 8  # logits that a program looks at together, and the warps that do
+BLOCK, WARPS = 1024, 4  # logits that a program looks at together, and the warps that do
 
 
 def fused_nats(hidden: Tensor, rows: Tensor, targets: Tensor, softcap: float | None) -> Tensor:
@@ -120,6 +120,38 @@ def _slopes_by_kernel(
 if HAS_KERNEL:
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _bits(row, at, end, softcap, has_cap: tl.constexpr, is_whole: tl.constexpr):  # type: ignore[no-untyped-def]
+        """Logits at some places of a row, in units of ln 2; far below all others from ``end`` on."""
+        if is_whole:
+            logit = tl.load(row + at).to(tl.float32)
+        else:
+            logit = tl.load(row + at, mask=at < end, other=0.0).to(tl.float32)
+        if has_cap:
+            logit = softcap * (2 * tl.sigmoid(2 * logit / softcap) - 1)  # c tanh(z / c)
+        bits = logit * 1.4426950408889634
+        if not is_whole:
+            bits = tl.where(at < end, bits, -1e30)
+        return bits
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _write_slopes(  # type: ignore[no-untyped-def]
+        row, begin, lanes, target, sum_bits, vocab_size, width, softcap, has_cap: tl.constexpr, is_whole: tl.constexpr
+    ):
+        """Replace a block of logits by slopes, and of padding by zeros."""
+        at = begin + lanes
+        bits = _bits(row, at, vocab_size, softcap, has_cap, is_whole)
+        slope = tl.exp2(bits - sum_bits)
+        if (target >= begin) & (target < begin + lanes.shape[0]):
+            slope -= tl.where(at == target, 1.0, 0.0)
+        if has_cap:
+            bent = bits * 0.6931471805599453 / softcap
+            slope *= tl.where(at < vocab_size, 1 - bent * bent, 0.0)
+        if is_whole:
+            tl.store(row + at, slope.to(row.dtype.element_ty))
+        else:
+            tl.store(row + at, slope.to(row.dtype.element_ty), mask=at < width)
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _softmax_in_place(  # type: ignore[no-untyped-def]
         logits,
         targets,
@@ -131,38 +163,45 @@ if HAS_KERNEL:
         needs_slopes: tl.constexpr,
         block: tl.constexpr,
     ):
-        """One program a row: running maxima and sums of exponentials, then, from the cache, the slopes."""
+        """One program a row: running maxima and sums of exponentials, then, from the cache, the slopes.
+
+        Each lane has a maximum and a sum of its own, which are joined at the end. Four blocks at a time share the
+        exponential that brings the sum to the new maximum: without that, and with masks everywhere, the kernel was bound by
+        its instructions, not by memory.
+        """
         event = tl.program_id(0).to(tl.int64)
         row = logits + event * width
         target = tl.load(targets + event)
         lanes = tl.arange(0, block)
-        # Each lane has a maximum and a sum of its own: joined once, at the end. Finite, so that no difference is NaN.
-        peaks = tl.full((block,), -1e30, tl.float32)
+        peaks = tl.full((block,), -1e30, tl.float32)  # finite, so that no difference is NaN
         totals = tl.full((block,), 0.0, tl.float32)
-        for begin in range(0, vocab_size, block):
+        by_four = vocab_size // (4 * block) * (4 * block)
+        for begin in range(0, by_four, 4 * block):
             at = begin + lanes
-            logit = tl.load(row + at, mask=at < vocab_size, other=0.0).to(tl.float32)
-            if has_cap:
-                logit = softcap * (2 * tl.sigmoid(2 * logit / softcap) - 1)  # c tanh(z / c)
-            logit = tl.where(at < vocab_size, logit, -1e30)
-            higher = tl.maximum(peaks, logit)
-            totals = totals * tl.exp(peaks - higher) + tl.exp(logit - higher)
+            first = _bits(row, at, vocab_size, softcap, has_cap, True)
+            second = _bits(row, at + block, vocab_size, softcap, has_cap, True)
+            third = _bits(row, at + 2 * block, vocab_size, softcap, has_cap, True)
+            fourth = _bits(row, at + 3 * block, vocab_size, softcap, has_cap, True)
+            higher = tl.maximum(peaks, tl.maximum(tl.maximum(first, second), tl.maximum(third, fourth)))
+            totals = totals * tl.exp2(peaks - higher) + (
+                (tl.exp2(first - higher) + tl.exp2(second - higher))
+                + (tl.exp2(third - higher) + tl.exp2(fourth - higher))
+            )
+            peaks = higher
+        for begin in range(by_four, vocab_size, block):
+            bits = _bits(row, begin + lanes, vocab_size, softcap, has_cap, False)
+            higher = tl.maximum(peaks, bits)
+            totals = totals * tl.exp2(peaks - higher) + tl.exp2(bits - higher)
             peaks = higher
         peak = tl.max(peaks, axis=0)
-        log_sum = peak + tl.log(tl.sum(totals * tl.exp(peaks - peak), axis=0))
+        sum_bits = peak + tl.log2(tl.sum(totals * tl.exp2(peaks - peak), axis=0))
         hit = tl.load(row + target).to(tl.float32)
         if has_cap:
             hit = softcap * (2 * tl.sigmoid(2 * hit / softcap) - 1)
-        tl.store(nats + event, log_sum - hit)
+        tl.store(nats + event, sum_bits * 0.6931471805599453 - hit)
         if needs_slopes:
-            for begin in range(0, width, block):
-                at = begin + lanes
-                logit = tl.load(row + at, mask=at < vocab_size, other=0.0).to(tl.float32)
-                factor = tl.full((block,), 1.0, tl.float32)
-                if has_cap:
-                    bent = 2 * tl.sigmoid(2 * logit / softcap) - 1
-                    logit = softcap * bent
-                    factor = 1 - bent * bent
-                slope = (tl.exp(logit - log_sum) - tl.where(at == target, 1.0, 0.0)) * factor
-                slope = tl.where(at < vocab_size, slope, 0.0)
-                tl.store(row + at, slope.to(logits.dtype.element_ty), mask=at < width)
+            whole = vocab_size // block * block
+            for begin in range(0, whole, block):
+                _write_slopes(row, begin, lanes, target, sum_bits, vocab_size, width, softcap, has_cap, True)
+            for begin in range(whole, width, block):
+                _write_slopes(row, begin, lanes, target, sum_bits, vocab_size, width, softcap, has_cap, False)

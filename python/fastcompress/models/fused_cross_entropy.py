@@ -166,8 +166,8 @@ if HAS_KERNEL:
         """One program a row: running maxima and sums of exponentials, then, from the cache, the slopes.
 
         Each lane has a maximum and a sum of its own, which are joined at the end. Four blocks at a time share the
-        exponential that brings the sum to the new maximum: without that, and with masks everywhere, the kernel was bound by
-        its instructions, not by memory.
+        exponential that brings the sum to the new maximum: without that, and with masks everywhere, the kernel was
+        bound by its instructions, not by memory.
         """
         event = tl.program_id(0).to(tl.int64)
         row = logits + event * width

@@ -31,34 +31,38 @@ import results_file
 STEPS, BATCH = 700, 32
 SIZE = {"num_layers": 6, "num_heads": 6, "width": 384, "context_length": 512}
 MODEL = {"preset": "modern", "mlp": "gelu", **SIZE}  # of the baseline
-ADAMW = {"kind": "adamw", "learning_rate": 3e-3}
-MUON = {"kind": "muon"}
-MEMORY = {**ADAMW, "memory_rate": 9e-3, "memory_decay": 0.0}
+MUON = {"kind": "muon", "embedding_rate": 0.1}
+ADAMW = {"kind": "adamw", "learning_rate": 6e-3}
 RECIPE = {"mlp": "relu2", "softcap": 15.0, "value_residual": True, "num_heads": 3}
+BIGRAMS = {"engram_layers": [0, 2, 4], "engram_orders": [2], "engram_heads": 4, "engram_rows": 65536}
 
-# Name: what is laid over the model of the baseline, the optimizer, steps, seeds.
+# Name: what is laid over the model of the baseline, the optimizer, the share of the steps, seeds.
 ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
-    "baseline": ({}, ADAMW, 1.0, 3),
-    "baseline, four fifths": ({}, ADAMW, 0.8, 3),
-    "baseline at 1.5e-3": ({}, {**ADAMW, "learning_rate": 1.5e-3}, 1.0, 1),
-    "baseline at 6e-3": ({}, {**ADAMW, "learning_rate": 6e-3}, 1.0, 1),
-    "SwiGLU": ({"mlp": "swiglu"}, ADAMW, 1.0, 3),
-    "ReLU squared": ({"mlp": "relu2"}, ADAMW, 1.0, 3),
-    "Muon": ({}, MUON, 1.0, 3),
-    "Muon, embeddings at 0.1": ({}, {**MUON, "embedding_rate": 0.1}, 1.0, 1),
-    "spelled bytes": ({"spelled_bytes": 16}, ADAMW, 1.0, 3),
-    "Attention Residuals, block": ({"attention_residuals": "block"}, ADAMW, 1.0, 3),
-    "XSA": ({"exclusive_attention": "plain"}, ADAMW, 1.0, 3),
-    "value residual": ({"value_residual": True}, ADAMW, 1.0, 3),
-    "Engram": ({"engram_layers": [1]}, MEMORY, 1.0, 3),
-    "Engram, bigrams": (
-        {"engram_layers": [0, 2, 4], "engram_orders": [2], "engram_heads": 4, "engram_rows": 65536}, MEMORY, 1.0, 3,
+    "baseline": ({}, MUON, 1.0, 3),
+    "baseline, four fifths": ({}, MUON, 0.8, 3),
+    "AdamW": ({}, ADAMW, 1.0, 3),
+    "AdamW, Muon's other rates": (
+        {},
+        {**ADAMW, "embedding_rate": 0.1, "head_rate": 4e-3, "vector_rate": 4e-3, "beta1": 0.8, "epsilon": 1e-10},
+        1.0,
+        3,
     ),
+    "embeddings at 0.03": ({}, {**MUON, "embedding_rate": 0.03}, 1.0, 1),
+    "embeddings at 0.3": ({}, {**MUON, "embedding_rate": 0.3}, 1.0, 1),
+    "SwiGLU": ({"mlp": "swiglu"}, MUON, 1.0, 3),
+    "ReLU squared": ({"mlp": "relu2"}, MUON, 1.0, 3),
+    "spelled bytes": ({"spelled_bytes": 16}, MUON, 1.0, 3),
+    "Attention Residuals, block": ({"attention_residuals": "block"}, MUON, 1.0, 3),
+    "Attention Residuals, full": ({"attention_residuals": "full"}, MUON, 1.0, 3),
+    "XSA": ({"exclusive_attention": "plain"}, MUON, 1.0, 3),
+    "value residual": ({"value_residual": True}, MUON, 1.0, 3),
+    "Engram": ({"engram_layers": [1]}, MUON, 1.0, 3),
+    "Engram of bigrams": (BIGRAMS, MUON, 1.0, 3),
     "gpt2 + AdamW at 1e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 1e-3}, 1.0, 3),
-    "gpt2 + AdamW at 2e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 2e-3}, 1.0, 3),
+    "gpt2 + AdamW at 3e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 3e-3}, 1.0, 3),
     "modern + Muon": ({"mlp": "swiglu"}, MUON, 1.0, 3),
     "speedrun + Muon": (RECIPE, MUON, 1.0, 3),
-}  # fmt: skip
+}
 
 
 def settings_of(arm: str) -> dict[str, Any]:

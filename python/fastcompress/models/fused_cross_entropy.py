@@ -32,7 +32,7 @@ else:
     HAS_KERNEL = True
 
 ALIGNMENT = 64  # rows of the head
-BLOCK, WARPS = 1024, 4  # logits that a program looks at together, and the warps that do
+BLOCK, WARPS = 4096, 16  # logits that a program looks at together, and the warps that do
 
 
 def fused_nats(hidden: Tensor, rows: Tensor, targets: Tensor, softcap: float | None) -> Tensor:

@@ -114,6 +114,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("parse", lambda: lz77.parse("text", 65536), "params is 65536"),  # type: ignore[arg-type]
     ("parse 5", lambda: lz77.parse(5), "expected str or bytes, not int"),  # type: ignore[arg-type]
     ("parse_batch", lambda: lz77.parse_batch("text"), "texts is 'text'"),
+    ("stable_counts_batch", lambda: lz77.stable_counts_batch("text"), "texts is 'text'"),
     ("truncate", lambda: lz77.IncrementalParser().truncate(1.5), "num_bytes is 1.5"),  # type: ignore[arg-type]
     ("select", lambda: lz77.ParserBatch(2).select([0, "1"]), "stream is '1'"),  # type: ignore[list-item]
     ("reconstruct", lambda: lz77.reconstruct(b"abc"), "tokens is b'abc'"),  # type: ignore[arg-type]
@@ -153,6 +154,7 @@ def test_one_bound_for_threads() -> None:
         lambda n: fc.compress(b"", num_threads=n),
         lambda n: fc.decompress(fc.compress(b""), num_threads=n),
         lambda n: lz77.parse_batch([b""], num_threads=n),
+        lambda n: lz77.stable_counts_batch([b""], num_threads=n),
         lambda n: BOOK.encode(b"", num_threads=n),
         lambda n: arithmetic.ContextMixer(log2_table_bytes=12).distributions([b""], num_threads=n),
     ):
@@ -170,6 +172,7 @@ def test_what_gives_text_back_refuses_surrogates(text: str) -> None:
         fc.archive.Compressor().update,
         lz77.parse,
         lambda t: lz77.parse_batch(["fine", t]),
+        lambda t: lz77.stable_counts_batch(["fine", t]),
         lz77.IncrementalParser().append,
         BOOK.encode,
         lambda t: BOOK.encode_batch([t]),

@@ -88,6 +88,21 @@ def test_parse_batch_is_parse_of_each_for_every_number_of_threads() -> None:
     assert offsets.tolist() == [0]
 
 
+@given(texts, params_strategy)
+def test_stable_counts_are_those_of_a_parser_byte_by_byte(data: bytes, params: lz77.Params) -> None:
+    parser = lz77.IncrementalParser(params)
+    expected = [parser.num_stable]
+    for i in range(len(data)):
+        parser.append(data[i : i + 1])
+        expected.append(parser.num_stable)
+    counts = lz77.stable_counts(data, params)
+    assert counts.dtype == np.uint32
+    assert counts.tolist() == expected
+    both, offsets = lz77.stable_counts_batch([data, b"", data[:5]], params, num_threads=2)
+    assert offsets.tolist() == [0, len(data) + 1, len(data) + 2, len(data) + 2 + min(5, len(data)) + 1]
+    assert both.tolist() == [*expected, 0, *expected[:6]]
+
+
 class Operations(RuleBasedStateMachine):
     """Any sequence of append, truncate, fork and push_token: always the parse of the bytes there are."""
 

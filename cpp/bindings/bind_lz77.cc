@@ -65,6 +65,39 @@ py::tuple parse_batch(py::handle texts, const Params& params, size_t num_threads
     return py::make_tuple(arrays[0], arrays[1], arrays[2], to_array(std::move(offsets)));
 }
 
+std::vector<uint32_t> counts_of(Bytes text, const Params& params) {
+    IncrementalParser parser(params);
+    parser.append(text);
+    return parser.stable_counts();
+}
+
+py::array_t<uint32_t> stable_counts(py::handle data, const Params& params) {
+    const TextView view(data);
+    check_size(view.bytes().size());
+    return to_array(without_gil([&] { return counts_of(view.bytes(), params); }));
+}
+
+py::tuple stable_counts_batch(py::handle texts, const Params& params, size_t num_threads) {
+    const std::vector<TextView> views = text_views(texts);
+    std::vector<uint64_t> offsets(views.size() + 1);
+    for (size_t i = 0; i < views.size(); ++i) {
+        check_size(views[i].bytes().size());
+        offsets[i + 1] = offsets[i] + views[i].bytes().size() + 1;
+    }
+    if (num_threads == 0) num_threads = default_num_threads();
+    std::vector<uint32_t> all = without_gil([&] {
+        std::vector<uint32_t> counts(offsets.back());
+        const auto weight = [&](size_t i) { return views[i].bytes().size() + 64; };
+        parallel_parts(views.size(), num_threads, weight, [&](size_t, size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i)
+                std::ranges::copy(counts_of(views[i].bytes(), params),
+                                  counts.begin() + static_cast<ptrdiff_t>(offsets[i]));
+        });
+        return counts;
+    });
+    return py::make_tuple(to_array(std::move(all)), to_array(std::move(offsets)));
+}
+
 py::bytes reconstruct(py::handle kinds, py::handle values, py::handle lengths, size_t max_bytes) {
     const TokenArrays tokens(kinds, values, lengths);
     const auto k = tokens.kinds();
@@ -280,6 +313,8 @@ void bind_lz77(py::module_& m) {
     py::class_<Params>(sub, "Params").def(py::init(&make_params));
     sub.def("parse", &parse);
     sub.def("parse_batch", &parse_batch);
+    sub.def("stable_counts", &stable_counts);
+    sub.def("stable_counts_batch", &stable_counts_batch);
     sub.def("reconstruct", &reconstruct);
     sub.def("check_tokens", &check_tokens);
     bind_incremental_parser(sub);

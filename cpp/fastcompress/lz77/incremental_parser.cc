@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "fastcompress/common/rollback.h"
 
@@ -53,6 +54,13 @@ TokenColumns IncrementalParser::tokens() const {
     for (size_t i = 0; i < stable_.size(); ++i) tokens.push(stable_[i].token);
     for (const Token& token : unstable_tokens()) tokens.push(token);
     return tokens;
+}
+
+std::vector<uint32_t> IncrementalParser::stable_counts() const {
+    std::vector<uint32_t> counts(history_.size() + 1);
+    for (size_t i = 0; i < stable_.size(); ++i) ++counts[stable_[i].num_bytes];
+    std::partial_sum(counts.begin(), counts.end(), counts.begin());
+    return counts;
 }
 
 // If the text ends here, the current phrase is final, by the rules of FORMAT.md. What follows it is at most one byte,

@@ -77,6 +77,8 @@ class IncrementalParser {
     TokenColumns tokens() const;
     std::vector<Token> unstable_tokens() const;
     Token stable_token(size_t i) const { return stable_[i].token; }
+    // Returns for each n in [0, num_bytes()] how many tokens are stable after the first n bytes. O(num_bytes).
+    std::vector<uint32_t> stable_counts() const;
     // The position where the first token that is not stable begins.
     size_t stable_bytes() const { return first_.begin; }
 

@@ -24,6 +24,8 @@ from fastcompress.lz77.tokens import (
     parse,
     parse_batch,
     reconstruct,
+    stable_counts,
+    stable_counts_batch,
 )
 
 __all__ = [
@@ -40,5 +42,7 @@ __all__ = [
     "parse",
     "parse_batch",
     "reconstruct",
+    "stable_counts",
+    "stable_counts_batch",
     "statistics",
 ]

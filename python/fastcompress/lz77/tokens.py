@@ -243,6 +243,50 @@ def parse_batch(
     return LZTokens(kind, value, length), offsets
 
 
+def stable_counts(data: str | bytes, params: Params | None = None) -> npt.NDArray[np.uint32]:
+    """Return how many tokens are stable after the first 0, 1, ..., n bytes of a text: uint32[n + 1].
+
+    A token is stable if no byte that might follow changes it (``FORMAT.md``), so what a model may know of the parse
+    after n bytes are the first `stable_counts(data)[n]` tokens. The counts never fall, and those of a text are a prefix
+    of those of every continuation.
+
+    >>> stable_counts(b"abababab!").tolist()  # the match may grow until "!" ends it
+    [0, 0, 0, 0, 1, 2, 2, 2, 2, 3]
+
+    Args:
+        data: At most 2**32 - 16 bytes; a str as UTF-8.
+        params: None for Params().
+
+    Raises:
+        ConfigError: The text is too long.
+        SurrogateError: A str has a surrogate.
+
+    One incremental parse, in amortized O(depth) time for each byte; releases the GIL.
+    """
+    return _core.stable_counts(data, as_params(params).core)
+
+
+def stable_counts_batch(
+    texts: Iterable[str | bytes], params: Params | None = None, *, num_threads: int | None = None
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """Return the `stable_counts` of several texts, on several threads.
+
+    Args:
+        texts: Each as `stable_counts` takes it.
+        params: None for Params().
+        num_threads: None for one per core. Does not change the result.
+
+    Returns:
+        The counts of all texts one after the other, and offsets uint64[len(texts) + 1]: those of text i are
+        counts[offsets[i]:offsets[i + 1]].
+
+    Raises:
+        ConfigError: A text is too long, or num_threads is out of range.
+        SurrogateError: A str has a surrogate.
+    """
+    return _core.stable_counts_batch(as_texts(texts, "texts"), as_params(params).core, as_num_threads(num_threads))
+
+
 def reconstruct(tokens: LZTokens, *, max_bytes: int = _core.MAX_TEXT_BYTES) -> bytes:
     """Decode tokens, which need not be trusted, to bytes: reconstruct(parse(data)) == data.
 

@@ -124,6 +124,29 @@ def test_self_checks_pass(patcher: str) -> None:
     assert size.matrix_parameters == sum(p.numel() for n, p in model.named_parameters() if roles[n] == "matrix")
 
 
+class Uncached(ByteLatent):
+    def new_cache(self, lanes: int) -> None:  # type: ignore[override]
+        return None
+
+
+@pytest.mark.parametrize("patcher", PATCHERS)
+@pytest.mark.parametrize("cross_attention", [False, True])
+def test_cached_logits_are_the_uncached_ones(patcher: str, cross_attention: bool) -> None:
+    """Lanes of unequal lengths, one of which outgrows the row again and again."""
+    cached = make(patcher, cross_attention=cross_attention)
+    uncached = Uncached(cached.config)
+    uncached.load_state_dict(cached.state_dict())
+    steppers = [model.eval().stepper(CODEC, 3) for model in (cached, uncached)]
+    for stepper in steppers:
+        stepper.begin([b"a be", b"to be or not to be, that is the question: a", b""])
+    text = b"to be, to be or not, aaaaaaaaaaaaaaaaaa a be that is it"
+    for step in range(28):
+        found, expected = (stepper.weights() for stepper in steppers)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        for stepper in steppers:
+            stepper.push([text[step], text[(step + 7) % len(text)], text[step // 2]])
+
+
 def test_flops_are_those_that_run() -> None:
     """Plain attention over whole windows, which the counter of torch can see."""
     from torch.utils.flop_counter import FlopCounterMode

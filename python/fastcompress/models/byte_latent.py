@@ -26,6 +26,7 @@ from fastcompress.data.patches import PATCH_END, PatchRows, patch_ends, patch_ro
 from fastcompress.errors import ConfigError
 from fastcompress.models.attention import CausalSelfAttention, plain_attention
 from fastcompress.models.blocks import Block, RMSNorm, make_mlp
+from fastcompress.models.byte_latent_decoding import ByteLatentCache, read_with_cache
 from fastcompress.models.cross_entropy import Head, bytes_per_logit, head_nats, piece_of
 from fastcompress.models.flops import Flops
 from fastcompress.models.protocol import DEFAULT_KERNELS, AttentionKind, Batch, Kernels, ModelSize
@@ -180,6 +181,7 @@ class ByteLatent(NextTokenModel):
     def __init__(self, config: ByteLatentConfig, kernels: Kernels = DEFAULT_KERNELS) -> None:
         super().__init__()
         self.config, self.kernels, self.context_length = config, kernels, config.context_length
+        self.patcher = config.rows(_BYTES).patcher
         self.num_patches = config.context_length // config.min_bytes
         local = (config.d, config.local_heads, config.context_length, config.local_window, kernels)
         self.embedding = nn.Embedding(VOCAB_SIZE, config.d)
@@ -227,21 +229,30 @@ class ByteLatent(NextTokenModel):
         sources = ends.new_zeros(len(ends), self.num_patches + 1)  # int64[B, P + 1]
         sources = sources.scatter(1, places, (ends - 1).clamp(min=0))[:, :-1]  # int64[B, P]
         read = encoded.gather(1, sources[..., None].expand(-1, -1, encoded.size(-1)))  # [B, P, d]
-        x = self.enter(self.norms[0](read)).to(encoded.dtype)  # [B, P, D]
-        latents = self.norms[1](self.trunk(x, Context(sources)))  # [B, P, D]
+        latents = self.think(read, Context(sources))  # [B, P, D]
         start = self.start.to(latents.dtype).expand(len(ends), 1, -1)  # [B, 1, D]
         return torch.cat((start, latents), dim=1), known
+
+    def think(self, read: Tensor, context: Context) -> Tensor:
+        """What the global network makes of patches, ``float[B, P, D]``, from the states ``[B, P, d]`` at their ends."""
+        x = self.enter(self.norms[0](read)).to(read.dtype)  # [B, P, D]
+        latents: Tensor = self.norms[1](self.trunk(x, context))  # [B, P, D]
+        return latents
+
+    def add_patches(self, x: Tensor, latents: Tensor, known: Tensor) -> Tensor:
+        """Add to bytes ``x [B, S, d]`` what ``latents [B, P + 1, D]`` say; each byte knows the first ``known [B, S]``."""
+        newest = latents.gather(1, known[..., None].expand(-1, -1, latents.size(-1)))  # [B, S, D]
+        x = x + self.leave(newest).to(x.dtype)  # [B, S, d]
+        if self.patch_attention is not None:
+            x = x + self.patch_attention(self.norms[2](x), latents, known).to(x.dtype)  # [B, S, d]
+        return x
 
     def hidden(self, ids: Tensor, ends: Tensor) -> Tensor:
         """What the head reads, ``float[B, S, d]``, from ``ids`` and ``ends int64[B, S]``."""
         context = Context(ids)
         x = self.encoder(in_stream_type(self.embedding(ids)), context)  # [B, S, d]
         if self.num_patches:
-            latents, known = self.latents(x, ends)  # [B, P + 1, D], int64[B, S]
-            newest = latents.gather(1, known[..., None].expand(-1, -1, latents.size(-1)))  # [B, S, D]
-            x = x + self.leave(newest).to(x.dtype)  # [B, S, d]
-            if self.patch_attention is not None:
-                x = x + self.patch_attention(self.norms[2](x), latents, known).to(x.dtype)  # [B, S, d]
+            x = self.add_patches(x, *self.latents(x, ends))  # [B, S, d]
         normed: Tensor = self.norms[3](self.decoder(x, Context(ids)))  # [B, S, d]
         return normed
 
@@ -250,9 +261,8 @@ class ByteLatent(NextTokenModel):
 
     def ends_of(self, tokens: Tensor) -> Tensor:
         """Where patches of ids become known, as the rows have it: ``int64[B, T]``, on the CPU's time."""
-        rows = self.config.rows(_BYTES)
         sizes = (self.config.min_bytes, self.config.max_bytes)
-        ends = [torch.from_numpy(patch_ends(row, rows.patcher, *sizes)) for row in tokens.cpu().numpy()]
+        ends = [torch.from_numpy(patch_ends(row, self.patcher, *sizes)) for row in tokens.cpu().numpy()]
         return torch.stack(ends).to(tokens.device)
 
     def nats(self, batch: Batch) -> Tensor:
@@ -287,6 +297,15 @@ class ByteLatent(NextTokenModel):
         ids = letters[batch["input"] % len(letters)]  # int64[B, S]
         return {**batch, "input": ids, PATCH_END: self.ends_of(ids)}
 
-    def new_cache(self, lanes: int) -> Cache | None:
-        """None: each step reads the window again."""
-        return None
+    def new_cache(self, lanes: int) -> ByteLatentCache:
+        """Bytes and patches of ``lanes`` rows."""
+        return ByteLatentCache(lanes, self.context_length, self.num_patches)
+
+    def next_logits(self, tokens: Tensor, last: Tensor, cache: Cache | None, positions: Tensor | None) -> Tensor:
+        """Logits after position ``last`` of each row; see ``NextTokenModel.next_logits``."""
+        if cache is None:
+            return super().next_logits(tokens, last, cache, positions)
+        assert isinstance(cache, ByteLatentCache)
+        assert positions is not None
+        hidden = read_with_cache(self, tokens, positions, cache)  # [B, T, d]
+        return Head(self.head.weight)(hidden[torch.arange(len(tokens), device=tokens.device), last])  # [B, 257]

@@ -68,6 +68,14 @@ class Cache:
         history[lanes, positions] = x
         return history
 
+    def has(self, module: nn.Module) -> bool:
+        """Return whether `remember` was called for a module."""
+        return module in self._histories
+
+    def history(self, module: nn.Module) -> Tensor:
+        """Return what `remember` returned last for a module."""
+        return self._histories[module]
+
 
 @dataclass(frozen=True)
 class Context:

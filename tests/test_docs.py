@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.forked_commands import Server
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run: [^>]+ -->\s*)?^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -67,8 +69,8 @@ def test_python_examples_run_and_print_what_they_show(page: Path, folder: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_examples_run(page: Path, folder: Path) -> None:
-    run = f'fastcompress() {{ "{sys.executable}" -m fastcompress.cli "$@"; }}\nset -euo pipefail\n'
+def test_shell_examples_run(page: Path, folder: Path, forked_commands: Server) -> None:
+    run = forked_commands.shell_function() + "set -euo pipefail\n"
     for code in blocks(page, "sh"):
         if "fastcompress " not in code or "pip install" in code:
             continue

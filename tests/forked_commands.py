@@ -7,6 +7,7 @@ client for shells: it needs the standard library alone, so it starts at once.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -131,7 +132,10 @@ def serve(path: str) -> NoReturn:
             watch(connection, child, streams)
         connection.close()
         words = prepare(json.loads(message), streams)
-        main(words, prog_name="fastcompress")
+        try:
+            main(words, prog_name="fastcompress")
+        except SystemExit as end:
+            end_process(end.code)
 
 
 def watch(connection: socket.socket, child: int, streams: list[int]) -> NoReturn:
@@ -156,6 +160,14 @@ def prepare(asked: dict[str, Any], streams: list[int]) -> list[str]:
     words: list[str] = asked["words"]
     sys.argv = ["fastcompress", *words]
     return words
+
+
+def end_process(code: object) -> NoReturn:
+    """End as the interpreter does, without taking torch's modules apart, which takes a second."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -124,8 +125,9 @@ def test_the_picture_is_drawn_from_the_committed_results(tmp_path: Path) -> None
         assert f">{name}<" in drawn
 
 
-def test_the_api_pages_have_every_public_name(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, str(ROOT / "docs" / "make_api.py"), str(tmp_path)], check=True, env=os.environ)
+def test_the_api_pages_have_every_public_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["make_api.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "docs" / "make_api.py"), run_name="__main__")  # not as a process, which would load torch
     assert (tmp_path / "README.md").exists()
     for name in API_MODULES:
         module = importlib.import_module(f"fastcompress{name}")

@@ -67,7 +67,7 @@ for preset, model, training in json.loads(sys.argv[1]):
     assert os.wait()[1] == 0
 """
 CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
-    "weights": ("modern", {"vocab_size": 257, "num_layers": 2, "num_heads": 4, "width": 512, "context_length": 32},
+    "weights": ("modern", {"vocab_size": 257, "num_layers": 2, "num_heads": 4, "width": 352, "context_length": 32},
                 {"batch_size": 2, "eval_batch_size": 2}),
     "activations": ("modern", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256},
                     {"batch_size": 32, "micro_batch_size": 16}),

@@ -41,7 +41,7 @@ class Command:
         for _ in ("stdout", "stderr"):
             reader, writer = os.pipe()
             writers.append(writer)
-            self._streams.append(open(reader, encoding="utf-8"))
+            self._streams.append(open(reader, encoding="utf-8"))  # noqa: SIM115  # closed by communicate
         with open(os.devnull) as nothing:
             self._connection = request(path, words, dict(os.environ), [nothing.fileno(), *writers])
         for writer in writers:

@@ -224,6 +224,7 @@ def test_the_trainer_refuses_before_it_allocates(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_the_command_refuses_lz77_on_a_machine_that_is_too_small(tmp_path: Path, forked_commands: Server) -> None:
     """The vocabulary that was killed by the system, at a width that no machine has memory for."""
     corpus = tmp_path / "corpus.txt"

@@ -205,6 +205,7 @@ def test_runs_of_older_versions_load_with_a_word(copy: Path, use: Callable[[Path
         use(copy)
 
 
+@pytest.mark.slow
 def test_a_checksum_cannot_be_lost_by_damage(copy: Path) -> None:
     """A damaged field name must not make a new file pass for an old one."""
     for name in ("config.json", "last.safetensors"):

@@ -12,6 +12,7 @@ import pytest
 
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 from fastcompress.formats.rank_cache import cached_path
+from tests.forked_commands import Server, serving
 
 # In CI the same examples every time, so that a change is never blamed for a failure that chance found; runs by hand
 # look for new ones. Busy machines are slow: no deadline.
@@ -46,3 +47,10 @@ def tiktoken_cache(data_directory: Path, tmp_path_factory: pytest.TempPathFactor
         patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
         patch.setenv("FASTCOMPRESS_OFFLINE", "1")
         yield folder
+
+
+@pytest.fixture(scope="session")
+def forked_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Starts commands of `fastcompress` as processes that find torch loaded."""
+    with serving(tmp_path_factory.mktemp("commands")) as server:
+        yield server

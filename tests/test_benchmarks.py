@@ -83,6 +83,7 @@ def test_a_suite_runs(suite: str, options: list[str], num_cells: int, measured: 
     assert "fastcompress" in process.stdout
 
 
+@pytest.mark.slow
 def test_a_second_run_adds_nothing_and_wrong_ids_stop_it(inputs: Path) -> None:
     options = [
         "--engines",

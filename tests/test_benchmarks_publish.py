@@ -73,6 +73,7 @@ def test_publish_measures_what_is_named_into_files_of_their_own(inputs: Path) ->
     assert json.loads(names["encode-lists"].read_text())["cells"] == stored["cells"]
 
 
+@pytest.mark.slow
 def test_publish_goes_on_after_a_failure_and_names_it(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FASTCOMPRESS_DATA", raising=False)
     process = published(inputs, "--quick", "--engines", "fastcompress", "codebook", "load")

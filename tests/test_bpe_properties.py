@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ trained = {
 }
 
 
+@pytest.mark.slow
 @given(texts=st.lists(small_text, min_size=1, max_size=6), pattern=patterns, num_merges=st.integers(0, 40))
 @settings(max_examples=400, deadline=None)
 def test_training_equals_the_oracle(texts: list[str], pattern: str, num_merges: int) -> None:

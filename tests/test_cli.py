@@ -766,26 +766,11 @@ def test_a_closed_pipe_is_no_traceback(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
-def test_ctrl_c_leaves_a_run_that_resumes(text_file, tmp_path):
+def test_ctrl_c_leaves_a_run_that_resumes(text_file, tmp_path, forked_commands):
     pytest.importorskip("torch")
     directory = tmp_path / "a run"
-    process = subprocess.Popen(
-        command_line(
-            "train",
-            "--corpus",
-            text_file,
-            "--seconds",
-            60,
-            "--eval-every",
-            20,
-            *TINY_RUN,
-            "--run-dir",
-            directory,
-        ),
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    options = ["--corpus", text_file, "--seconds", 60, "--eval-every", 20, *TINY_RUN, "--run-dir", directory]
+    process = forked_commands.start("train", *options)
     deadline = time.monotonic() + 60
     while not (directory / "last.safetensors").exists() and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.05)

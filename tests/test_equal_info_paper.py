@@ -140,6 +140,7 @@ def test_what_is_wrong_is_said() -> None:
             PaperWindows(always(1), **bad)
 
 
+@pytest.mark.slow
 def test_threads_may_share_windows() -> None:
     """A model that lets other threads run: none of them may see a table that is only partly filled."""
     text = random.Random(2).randbytes(40)

@@ -25,6 +25,7 @@ def test_every_public_name_is_there(package: str) -> None:
         _ = front.nothing
 
 
+@pytest.mark.slow
 def test_names_of_modules_are_their_functions_whatever_is_imported_first() -> None:
     script = (
         "import fastcompress.training.train, fastcompress.evaluation.generate\n"

@@ -136,6 +136,7 @@ def draw(series: list[Series], log_x: bool) -> None:
             assert not re.search("nan|inf|e[+-]?[0-9]", numbers), numbers
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(SERIES, max_size=4), st.booleans())
 def test_a_chart_never_fails(series: list[Series], log_x: bool) -> None:

@@ -29,6 +29,7 @@ from fastcompress.training import checkpoint as checkpoints
 from fastcompress.training.checkpoint import load_run, read_checkpoint
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.train import train
+from tests.forked_commands import Server
 
 TEXT = [b"some text to train on, and a little more of it, and more " * 3]
 CODEC = BPECodec(BPE.train([TEXT[0].decode()], vocab_size=260))
@@ -109,7 +110,7 @@ def test_a_run_with_a_damaged_file_is_not_loaded(trained: Path, tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
+def test_the_command_says_it_in_one_line(tmp_path: Path, forked_commands: Server) -> None:
     corpus, run = tmp_path / "corpus.txt", tmp_path / "run"
     corpus.write_bytes(TEXT[0] * 10)
     size = ["--layers", "1", "--heads", "1", "--width", "8", "--context", "8", "--batch-size", "2", "--device", "cpu"]
@@ -137,11 +138,10 @@ def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
             result = command(*words)
             assert_one_line(result.exit_code, result.stderr)
             assert isinstance(result.exception, SystemExit)
-        if name == "last.safetensors":  # once as a process of its own; each of them starts torch for seconds
-            process = subprocess.run(
-                [sys.executable, "-m", "fastcompress.cli", *map(str, commands[0])], capture_output=True, text=True
-            )
-            assert_one_line(process.returncode, process.stderr)
+        if name == "last.safetensors":  # once as a process of its own
+            process = forked_commands.start(*commands[0])
+            _, told = process.communicate()
+            assert_one_line(process.returncode, told)
         (run / name).write_bytes(content)
     assert command("eval", run).exit_code == 0
 
@@ -205,6 +205,7 @@ def test_runs_of_older_versions_load_with_a_word(copy: Path, use: Callable[[Path
         use(copy)
 
 
+@pytest.mark.slow
 def test_a_checksum_cannot_be_lost_by_damage(copy: Path) -> None:
     """A damaged field name must not make a new file pass for an old one."""
     for name in ("config.json", "last.safetensors"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import lzma
 import pickle
 import random
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,18 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     BPE.train(CORPUS, vocab_size=500, pattern="gpt2").to_huggingface(path)
     document: dict[str, Any] = json.loads(path.read_bytes())
     return document
+
+
+@pytest.fixture(scope="module")
+def published(data_directory: Path) -> Callable[[str], tuple[bytes, BPE]]:
+    """Reads a published tokenizer.json, once: its bytes, and what they are here."""
+
+    @functools.cache
+    def read(name: str) -> tuple[bytes, BPE]:
+        blob = lzma.decompress((data_directory / f"vocabs/{name}.tokenizer.json.xz").read_bytes())
+        return blob, BPE.from_huggingface(blob)
+
+    return read
 
 
 def changed(document: dict[str, Any], *, model: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
@@ -132,9 +146,9 @@ def test_bytes_that_never_occur_in_utf8_may_be_missing(plain: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "modernbert", "deepseek"])
-def test_golden_ids(name: str, data_directory: Path) -> None:
+def test_golden_ids(name: str, data_directory: Path, published: Callable[[str], tuple[bytes, BPE]]) -> None:
     """Ids computed once by tokenizers 0.23.3, special tokens in the text matched."""
-    tok = BPE.from_huggingface(lzma.decompress((data_directory / f"vocabs/{name}.tokenizer.json.xz").read_bytes()))
+    _, tok = published(name)
     lines = lzma.decompress((data_directory / "vocabs/golden-ids.jsonl.xz").read_bytes()).decode().split("\n")
     cases = [json.loads(line) for line in lines[1:] if line]
     assert len(cases) > 300
@@ -144,9 +158,10 @@ def test_golden_ids(name: str, data_directory: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "modernbert", "deepseek"])
-def test_published_files_on_corpora(name: str, data_directory: Path, tmp_path: Path) -> None:
-    blob = lzma.decompress((data_directory / f"vocabs/{name}.tokenizer.json.xz").read_bytes())
-    tok = BPE.from_huggingface(blob)
+def test_published_files_on_corpora(
+    name: str, data_directory: Path, tmp_path: Path, published: Callable[[str], tuple[bytes, BPE]]
+) -> None:
+    blob, tok = published(name)
     tok.to_huggingface(tmp_path / "again.json")
     references = [Tokenizer.from_buffer(blob), Tokenizer.from_file(str(tmp_path / "again.json"))]
     assert BPE.from_huggingface(tmp_path / "again.json") == tok

@@ -24,6 +24,7 @@ texts_of_few = st.lists(st.text(alphabet="aab \n1'sé", max_size=60), min_size=1
 tie_breaks = st.sampled_from(["lowest_id", "huggingface"])
 
 
+@pytest.mark.slow
 @given(
     texts=texts_of_few,
     more=texts_of_few,

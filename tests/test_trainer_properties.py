@@ -26,6 +26,7 @@ any_text = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cn"]), max_
 cut_text = st.text(alphabet="aZ'sl1.\u00e9\u4e2d\u0301\u0663 \t\r\n\x0b\u3000\x85", max_size=60)
 
 
+@pytest.mark.slow
 @given(
     texts=texts_of_few,
     pattern=patterns,
@@ -55,6 +56,7 @@ def is_limited(limits: dict[str, Any]) -> bool:
     return limits["min_frequency"] > 1 or limits["max_token_length"] is not None
 
 
+@pytest.mark.slow
 @given(
     texts=texts_of_few,
     pattern=patterns,
@@ -163,6 +165,7 @@ def test_merges_of_ranks_give_the_ids_of_ranks(tokens: list[str], texts: list[st
         assert by_merges.encode(text) == by_ranks.encode(text)
 
 
+@pytest.mark.slow
 @given(texts=texts_of_few, first=st.integers(0, 12), then=st.integers(0, 12))
 @settings(max_examples=200, deadline=None)
 def test_stopping_and_going_on_changes_nothing(texts: list[str], first: int, then: int) -> None:
@@ -199,6 +202,7 @@ def test_counts_of_parts_add_up(texts: list[str], cuts: list[int]) -> None:
     assert total.to_bytes() == whole.to_bytes()
 
 
+@pytest.mark.slow
 @given(text=cut_text, pattern=patterns.filter(lambda name: name != "none"))
 @settings(max_examples=1500, deadline=None)
 def test_a_text_may_be_cut_where_the_core_says(text: str, pattern: str) -> None:

@@ -257,6 +257,7 @@ def test_a_time_budget_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert run(tmp_path, steps=None, seconds=spent + 1.0, eval_every=None, resume=True).new_steps == 0
 
 
+@pytest.mark.slow
 def test_a_time_budget_cuts_what_is_scored_to_a_tenth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock by which a byte is scored in 1 ms, a budget of 20 s pays for 2,000 bytes an evaluation."""
     clock = types.SimpleNamespace(now=0.0)

@@ -251,6 +251,7 @@ def test_a_folder_of_another_budget_text_or_damage_is_refused(tmp_path: Path, to
         run(tokens, tmp_path / "out", **one)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a trial in a process of its own, and the settings of the best one trained again."""
     monkeypatch.chdir(tmp_path)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from fastcompress.study.arms import STUDIES
 from fastcompress.study.runner import run_study
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.train import train
+from tests.forked_commands import Command, Server
 
 TEXT = [b"a text of some length, to train on " * 20]
 MODEL = ["--layers", "1", "--heads", "1", "--width", "16", "--context", "16", "--batch-size", "2", "--device", "cpu"]
@@ -34,13 +32,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def command(*arguments: object) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "fastcompress.cli", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+def wait_for(path: Path, process: Command) -> None:
     deadline = time.monotonic() + 120
     while not path.exists():
         assert process.poll() is None, process.communicate()
@@ -48,14 +40,14 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def stop(process: Command) -> None:
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
 
 
 @pytest.mark.slow
-def test_a_second_train_on_a_run_is_refused(tmp_path: Path, corpus: Path) -> None:
-    run = tmp_path / "run"
+def test_a_second_train_on_a_run_is_refused(tmp_path: Path, corpus: Path, forked_commands: Server) -> None:
+    run, command = tmp_path / "run", forked_commands.start
     options = ["--corpus", corpus, "--run-dir", run, "--steps", LONG, "--eval-every", LONG, *MODEL]
     first = command("train", *options)
     wait_for(run / "last.safetensors", first)
@@ -77,8 +69,8 @@ def test_a_second_train_on_a_run_is_refused(tmp_path: Path, corpus: Path) -> Non
 
 
 @pytest.mark.slow
-def test_two_new_runs_at_once_leave_one(tmp_path: Path, corpus: Path) -> None:
-    run = tmp_path / "run"
+def test_two_new_runs_at_once_leave_one(tmp_path: Path, corpus: Path, forked_commands: Server) -> None:
+    run, command = tmp_path / "run", forked_commands.start
     both = [
         command("train", "--corpus", corpus, "--run-dir", run, "--steps", 300, "--seed", seed, *MODEL)
         for seed in (1, 2)
@@ -94,8 +86,8 @@ def test_two_new_runs_at_once_leave_one(tmp_path: Path, corpus: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_can_be_resumed_at_once(tmp_path: Path, corpus: Path) -> None:
-    run = tmp_path / "run"
+def test_a_killed_run_can_be_resumed_at_once(tmp_path: Path, corpus: Path, forked_commands: Server) -> None:
+    run, command = tmp_path / "run", forked_commands.start
     options = ["--corpus", corpus, "--run-dir", run, "--steps", LONG, "--eval-every", LONG, *MODEL]
     first = command("train", *options)
     wait_for(run / "last.safetensors", first)

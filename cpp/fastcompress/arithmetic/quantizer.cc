@@ -306,10 +306,7 @@ Quantizer::Slot Quantizer::slot(size_t symbol) const {
 }
 
 size_t Quantizer::find(uint32_t quantile, Slot& slot) {
-    block_sums<kBlock>(&scaled_[0], num_symbols_, sums_.data());
-    uint64_t total = 0;
-    for (const uint64_t sum : sums_) total += sum;
-    const uint64_t m = multiplier(total);
+    const uint64_t m = multiplier(block_sums<kBlock>(&scaled_[0], num_symbols_, sums_.data()));
     size_t symbol = 0;
     uint64_t before = 0;
     // Skips large blocks that end at or before the quantile, then small ones, then symbols.

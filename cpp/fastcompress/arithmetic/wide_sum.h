@@ -63,17 +63,21 @@ FASTCOMPRESS_AVX512 inline uint64_t wide_sum_avx512(const uint32_t* values, size
 }
 
 template <size_t kBlock>
-FASTCOMPRESS_AVX2 void block_sums_avx2(const uint32_t* values, size_t count, uint64_t* sums) {
+FASTCOMPRESS_AVX2 uint64_t block_sums_avx2(const uint32_t* values, size_t count, uint64_t* sums) {
+    uint64_t all = 0;
     size_t i = 0;
-    for (; i + kBlock <= count; i += kBlock) *sums++ = wide_sum_avx2(values + i, kBlock);
-    if (i < count) *sums = wide_sum_avx2(values + i, count - i);
+    for (; i + kBlock <= count; i += kBlock) all += * sums++ = wide_sum_avx2(values + i, kBlock);
+    if (i < count) all += * sums = wide_sum_avx2(values + i, count - i);
+    return all;
 }
 
 template <size_t kBlock>
-FASTCOMPRESS_AVX512 void block_sums_avx512(const uint32_t* values, size_t count, uint64_t* sums) {
+FASTCOMPRESS_AVX512 uint64_t block_sums_avx512(const uint32_t* values, size_t count, uint64_t* sums) {
+    uint64_t all = 0;
     size_t i = 0;
-    for (; i + kBlock <= count; i += kBlock) *sums++ = wide_sum_avx512(values + i, kBlock);
-    if (i < count) *sums = wide_sum_avx512(values + i, count - i);
+    for (; i + kBlock <= count; i += kBlock) all += * sums++ = wide_sum_avx512(values + i, kBlock);
+    if (i < count) all += * sums = wide_sum_avx512(values + i, count - i);
+    return all;
 }
 
 // The values up to the vector that contains `split` are summed once, and all loads stay aligned if `values` is.
@@ -109,16 +113,18 @@ inline SplitSum split_sum(const uint32_t* values, size_t split, size_t count) {
     return {before, before + wide_sum_scalar(values + split, count - split)};
 }
 
-// The sum of each block of kBlock values, the last of which may be shorter. The size is a constant so that compilers
-// unroll the sum of a block.
+// Writes the sum of each block of kBlock values, the last of which may be shorter, and returns the sum of all. The size
+// is a constant so that compilers unroll the sum of a block.
 template <size_t kBlock>
-void block_sums(const uint32_t* values, size_t count, uint64_t* sums) {
+uint64_t block_sums(const uint32_t* values, size_t count, uint64_t* sums) {
 #if defined(FASTCOMPRESS_AVX2)
     if (has_avx512()) return block_sums_avx512<kBlock>(values, count, sums);
     if (has_avx2()) return block_sums_avx2<kBlock>(values, count, sums);
 #endif
+    uint64_t all = 0;
     for (size_t i = 0; i < count; i += kBlock)
-        *sums++ = wide_sum_scalar(values + i, count - i < kBlock ? count - i : kBlock);
+        all += * sums++ = wide_sum_scalar(values + i, count - i < kBlock ? count - i : kBlock);
+    return all;
 }
 
 }  // namespace fastcompress::arithmetic

@@ -179,16 +179,17 @@ bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* r
 
 SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision, size_t count)
     : cumulative_(cumulative.data()), last_(cumulative.size() - 2) {
-    // With E entries, filling takes E steps and the symbols take count V / E, so the best E is sqrt(count V), within the
-    // limits of the caches.
+    // With E entries, filling takes E steps and the symbols take count V / (2 E), so the best E is sqrt(count V / 2),
+    // within the limits of the caches.
     constexpr unsigned kMinMostBits = 12, kMaxMostBits = 16;
     const auto log2 = [](uint64_t x) { return static_cast<unsigned>(std::bit_width(x)) - 1; };
     const unsigned most = std::clamp(log2(cumulative.size()), kMinMostBits, kMaxMostBits);
-    const unsigned num_bits = std::min({precision, most, log2(uint64_t{count} * cumulative.size()) / 2});
+    const unsigned num_bits = std::min({precision, most, log2(uint64_t{count} * cumulative.size() / 2) / 2});
     const unsigned shift = shift_ = precision - num_bits;
-    // Entry i is the last symbol that begins at or before i 2^shift. It is filled without branches, which would be
-    // guessed wrong: each symbol goes to the first entry that it may be in, then those without a symbol get the one
-    // before. One more entry is for symbols after the last one's beginning.
+    // Entry i is the last symbol that begins at or before i 2^shift, or one before it. They are filled without branches,
+    // which would be guessed wrong: symbols go to the first entry at or after their beginning (one more entry is for
+    // those that begin after all), then entries without a symbol get the one before. If entries are fewer than symbols,
+    // only every n-th symbol is entered, and frequent ones, which span several entries, are found by a search.
     const uint32_t num_entries = 1u << num_bits, round_up = (1u << shift) - 1;
     first_.resize(num_entries + 1);
     uint32_t* const first = first_.data();
@@ -198,7 +199,14 @@ SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precisio
         first[std::min((read_once(cumulative[symbol]) + round_up) >> shift, num_entries)] = symbol;
     }
     uint32_t before = 0;
-    for (uint32_t& entry : first_) entry = before = std::max(entry, before);
+    for (uint32_t i = 0; i < num_entries; ++i) {
+        if (stride > 1 && first[i] <= before) {
+            while (before < last_ && read_once(cumulative[before + 1]) <= i << shift) ++before;
+        } else {
+            before = std::max(first[i], before);
+        }
+        first[i] = before;
+    }
 }
 
 bool SymbolIndex::is_worthwhile(size_t count, size_t num_symbols) {
@@ -224,8 +232,9 @@ Found own_part(const uint32_t* cumulative, size_t symbol) {
 Found foreign_part(const uint32_t* cumulative, size_t symbol, unsigned precision) {
     const uint32_t begin = read_once(cumulative[symbol]);
     const uint32_t frequency = read_once(cumulative[symbol + 1]) - begin;
-    const bool is_good = frequency - 1 < 1u << precision;
-    return {symbol, begin, is_good ? frequency : 1, is_good};
+    if (frequency - 1 >= 1u << precision) [[unlikely]]
+        return {symbol, begin, 1, false};
+    return {symbol, begin, frequency, true};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <optional>

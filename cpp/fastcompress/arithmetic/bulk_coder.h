@@ -46,7 +46,7 @@ class BulkEncoder {
 class SymbolIndex {
   public:
     // For about `count` symbols to be found: more entries than that would cost more than they save. `cumulative` must
-    // outlive the index. O(V + count), at most O(V + 2^16).
+    // outlive the index. O(sqrt(count V)), and at most O(V).
     SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision, size_t count);
 
     // Returns whether filling the index takes less time than finding `count` symbols by binary search.

@@ -89,32 +89,28 @@ void encode_weights(CodeEncoder& code, py::handle symbols, py::handle weights, P
     const Weights rows(weights, precision);
     Quantizer& quantizer = code.quantizer.for_rows(rows);
     bool is_same = true;
-    const auto put = [&](size_t row, size_t symbol) {
-        is_same = symbol < rows.num_symbols();
-        if (!is_same) return Status();
-        const auto problem = rows.set_row(quantizer, row);
-        if (!problem.ok()) return problem;
-        const auto slot = quantizer.slot(symbol);
-        encoder.encode(slot.cumulative, slot.frequency, rows.precision());
-        return problem;
+    const auto put_all = [&]<class Symbol>(std::span<const Symbol> all) -> Status {
+        for (size_t i = 0; i < all.size(); ++i) {
+            const size_t symbol = read_once(all[i]);
+            is_same = symbol < rows.num_symbols();
+            if (!is_same) return {};
+            if (!rows.set_row(quantizer, i)) return rows.row_problem(quantizer, i);
+            const auto slot = quantizer.slot(symbol);
+            encoder.encode(slot.cumulative, slot.frequency, rows.precision());
+        }
+        return {};
     };
     if (is_single(symbols)) {
         check_num_rows(rows.num_rows(), 1);
         const size_t symbol = single_symbol(symbols, rows.num_symbols());
         undo_if_failed(
-            encoder, [&] { return put(0, symbol); }, is_same);
+            encoder, [&] { return put_all(std::span(&symbol, 1)); }, is_same);
         return;
     }
     with_symbols(symbols_array(symbols), rows.num_symbols(), [&](auto all) {
         check_num_rows(rows.num_rows(), all.size());
-        const auto put_all = [&]() -> Status {
-            for (size_t i = 0; i < all.size() && is_same; ++i) {
-                if (Status status = put(i, read_once(all[i])); !status.ok()) return status;
-            }
-            return {};
-        };
         undo_if_failed(
-            encoder, [&] { return without_gil(put_all); }, is_same);
+            encoder, [&] { return without_gil([&] { return put_all(all); }); }, is_same);
     });
 }
 
@@ -185,7 +181,7 @@ size_t decode_symbol_weights(CodeDecoder& code, py::handle weights, Precision pr
     check_num_rows(rows.num_rows(), 1);
     RangeDecoder& decoder = code.ready(1);
     Quantizer& quantizer = code.quantizer.for_rows(rows);
-    raise_if_failed(rows.set_row(quantizer, 0));
+    if (!rows.set_row(quantizer, 0)) raise(rows.row_problem(quantizer, 0));
     Quantizer::Slot slot;
     const size_t symbol = quantizer.find(decoder.peek(rows.precision()), slot);
     decoder.consume(slot.cumulative, slot.frequency);
@@ -201,7 +197,7 @@ py::array decode_weights(CodeDecoder& code, py::handle weights, Precision precis
         const auto problem = without_gil([&]() -> Status {
             Quantizer& quantizer = code.quantizer.for_rows(rows);
             for (size_t i = 0; i < out.size(); ++i) {
-                if (Status status = rows.set_row(quantizer, i); !status.ok()) return status;
+                if (!rows.set_row(quantizer, i)) return rows.row_problem(quantizer, i);
                 Quantizer::Slot slot;
                 out[i] = static_cast<Symbol>(quantizer.find(decoder.peek(rows.precision()), slot));
                 decoder.consume(slot.cumulative, slot.frequency);

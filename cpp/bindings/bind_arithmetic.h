@@ -55,12 +55,23 @@ class Weights {
     unsigned precision() const { return precision_; }
     bool is_single() const { return array_.ndim() == 1; }
     const py::array& array() const { return array_; }
-    // Makes row i the current row of the quantizer.
-    Status set_row(arithmetic::Quantizer& quantizer, size_t i) const { return set_row_(*this, quantizer, i); }
+    // Makes row i the current row of the quantizer. Returns false if it cannot be quantized; row_problem() says why.
+    [[nodiscard]] bool set_row(arithmetic::Quantizer& quantizer, size_t i) const {
+        return set_row_(*this, quantizer, i);
+    }
+    Status row_problem(const arithmetic::Quantizer& quantizer, size_t i) const {
+        return row_problem_(*this, quantizer, i);
+    }
 
   private:
     template <class T>
-    static Status set_typed_row(const Weights& weights, arithmetic::Quantizer& quantizer, size_t i);
+    const T* typed_row(size_t i) const {
+        return static_cast<const T*>(data_) + i * num_symbols_;
+    }
+    template <class T>
+    static bool set_typed_row(const Weights& weights, arithmetic::Quantizer& quantizer, size_t i);
+    template <class T>
+    static Status typed_row_problem(const Weights& weights, const arithmetic::Quantizer& quantizer, size_t i);
     template <class T>
     void hold(py::handle weights);
 
@@ -69,7 +80,8 @@ class Weights {
     size_t num_rows_ = 0;
     size_t num_symbols_ = 0;
     unsigned precision_ = 0;
-    Status (*set_row_)(const Weights&, arithmetic::Quantizer&, size_t) = nullptr;
+    bool (*set_row_)(const Weights&, arithmetic::Quantizer&, size_t) = nullptr;
+    Status (*row_problem_)(const Weights&, const arithmetic::Quantizer&, size_t) = nullptr;
 };
 
 // Keeps a quantizer from call to call, so that its memory is reused for rows of the same size and precision.

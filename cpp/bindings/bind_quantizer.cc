@@ -67,12 +67,17 @@ namespace {
 }  // namespace
 
 template <class T>
-Status Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
-    const T* const row = static_cast<const T*>(weights.data_) + i * weights.num_symbols_;
+bool Weights::set_typed_row(const Weights& weights, Quantizer& quantizer, size_t i) {
+    const T* const row = weights.typed_row<T>(i);
     // The next row is loaded while this one is processed.
     if (i + 1 < weights.num_rows_) prefetch_bytes(row + weights.num_symbols_, weights.num_symbols_ * sizeof(T));
-    auto problem = quantizer.set_row(row);
-    if (!problem.ok() && !weights.is_single()) problem.message = "row " + std::to_string(i) + ": " + problem.message;
+    return quantizer.try_set_row(row);
+}
+
+template <class T>
+Status Weights::typed_row_problem(const Weights& weights, const Quantizer& quantizer, size_t i) {
+    Status problem = quantizer.row_problem(weights.typed_row<T>(i));
+    if (!weights.is_single()) problem.message = "row " + std::to_string(i) + ": " + problem.message;
     return problem;
 }
 
@@ -85,6 +90,7 @@ void Weights::hold(py::handle weights) {
     data_ = array.data();
     array_ = std::move(array);
     set_row_ = &set_typed_row<T>;
+    row_problem_ = &typed_row_problem<T>;
 }
 
 Weights::Weights(py::handle weights, Precision precision) {
@@ -126,7 +132,7 @@ py::array_t<uint32_t> quantize(py::handle weights, Precision precision) {
     const auto problem = without_gil([&]() -> Status {
         Quantizer quantizer(rows.num_symbols(), rows.precision());
         for (size_t i = 0; i < rows.num_rows(); ++i) {
-            if (Status status = rows.set_row(quantizer, i); !status.ok()) return status;
+            if (!rows.set_row(quantizer, i)) return rows.row_problem(quantizer, i);
             quantizer.cumulative(out + i * (rows.num_symbols() + 1));
         }
         return {};

@@ -1,4 +1,5 @@
 // The range coder, bulk and symbol by symbol, and the quantizer's kernels against plain arithmetic.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -236,6 +237,41 @@ void test_changed_tables() {
     }
 }
 
+// Decoding with an index: of all symbols or of every n-th one, and of tables that change, which then gives any symbols.
+void test_index() {
+    for (const size_t num_symbols : {size_t{2}, size_t{200}, size_t{1000}, size_t{5000}, size_t{70'000}}) {
+        const unsigned precision = default_precision(num_symbols);
+        for (const size_t count : {size_t{160}, size_t{400}, size_t{700}, size_t{2100}, size_t{9000}}) {
+            std::vector<uint32_t> weights(num_symbols);
+            for (uint32_t& weight : weights) {
+                const auto wide = static_cast<uint32_t>(1 + random_below(count % 3 == 0 ? 4 : 1 << 20));
+                weight = wide >> random_below(16);
+            }
+            weights[0] = 1;
+            std::vector<uint32_t> table = table_of(weights, precision);
+            std::vector<uint32_t> symbols(count), out(count);
+            RangeEncoder encoder;
+            for (uint32_t& symbol : symbols) {
+                const auto quantile = static_cast<uint32_t>(random_below(table.back()));
+                symbol =
+                    static_cast<uint32_t>(std::upper_bound(table.begin(), table.end(), quantile) - table.begin() - 1);
+                encoder.encode(table[symbol], table[symbol + 1] - table[symbol], precision);
+            }
+            const std::vector<uint8_t> code = encoder.finish();
+            RangeDecoder decoder(code);
+            CHECK(BulkDecoder(decoder).decode<uint32_t>(out, table, precision));
+            CHECK(out == symbols);
+            for (uint32_t& number : table) {
+                if (random_below(3) == 0)
+                    number = static_cast<uint32_t>(random_below(uint64_t{1} << (8 + random_below(25))));
+            }
+            RangeDecoder confused(code);
+            (void)BulkDecoder(confused).decode<uint32_t>(out, table, precision);
+            for (const uint32_t symbol : out) CHECK(symbol < num_symbols);
+        }
+    }
+}
+
 void test_bits() {
     for (int round = 0; round < 50; ++round) {
         std::vector<std::pair<bool, uint32_t>> bits(random_below(5000));
@@ -296,6 +332,7 @@ int main() {
     test_bulk<uint32_t>();
     test_bulk_pieces();
     test_changed_tables();
+    test_index();
     test_bits();
     test_tables();
     return testing::report();

@@ -1,5 +1,6 @@
 #include "fastcompress/arithmetic/bulk_coder.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <optional>
@@ -177,16 +178,43 @@ bool BulkEncoder::encode_rows(std::span<const Symbol> symbols, const uint32_t* r
     return run(symbols, ForeignRows(rows, row_size, precision), precision);
 }
 
-SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision) : cumulative_(cumulative.data()) {
-    const auto wanted = static_cast<unsigned>(std::bit_width(cumulative.size()) - 1);
-    const unsigned num_bits = std::min(precision, std::clamp(wanted, kMinBits, kMaxBits));
-    shift_ = precision - num_bits;
-    first_.resize(size_t{1} << num_bits);
-    uint32_t symbol = 0;
-    for (size_t i = 0; i < first_.size(); ++i) {
-        while (cumulative_[symbol + 1] <= i << shift_) ++symbol;
-        first_[i] = symbol;
+SymbolIndex::SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision, size_t count)
+    : cumulative_(cumulative.data()), last_(cumulative.size() - 2) {
+    // With E entries, filling takes E steps and the symbols take count V / (2 E), so the best E is sqrt(count V / 2),
+    // within the limits of the caches.
+    constexpr unsigned kMinMostBits = 12, kMaxMostBits = 16;
+    const auto log2 = [](uint64_t x) { return static_cast<unsigned>(std::bit_width(x)) - 1; };
+    const unsigned most = std::clamp(log2(cumulative.size()), kMinMostBits, kMaxMostBits);
+    const unsigned num_bits = std::min({precision, most, log2(uint64_t{count} * cumulative.size() / 2) / 2});
+    const unsigned shift = shift_ = precision - num_bits;
+    // Entry i is the last symbol that begins at or before i 2^shift, or one before it. They are filled without branches,
+    // which would be guessed wrong: symbols go to the first entry at or after their beginning (one more entry is for
+    // those that begin after all), then entries without a symbol get the one before. If entries are fewer than symbols,
+    // only every n-th symbol is entered, and frequent ones, which span several entries, are found by a search.
+    const uint32_t num_entries = 1u << num_bits, round_up = (1u << shift) - 1;
+    first_.resize(num_entries + 1);
+    uint32_t* const first = first_.data();
+    const auto num_symbols = static_cast<uint32_t>(cumulative.size() - 1);
+    const uint32_t stride = std::max(1u, num_symbols >> num_bits);
+    for (uint32_t symbol = 0; symbol < num_symbols; symbol += stride) {
+        first[std::min((read_once(cumulative[symbol]) + round_up) >> shift, num_entries)] = symbol;
     }
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < num_entries; ++i) {
+        if (stride > 1 && first[i] <= before) {
+            while (before < last_ && read_once(cumulative[before + 1]) <= i << shift) ++before;
+        } else {
+            before = std::max(first[i], before);
+        }
+        first[i] = before;
+    }
+}
+
+bool SymbolIndex::is_worthwhile(size_t count, size_t num_symbols) {
+    // With so many, large alphabets too: their tables exceed the cache, and a binary search misses it at every step.
+    constexpr size_t kAlways = 2048;
+    // In steps of a binary search. To allocate the index costs as much as a thousand.
+    return count >= kAlways || count * std::bit_width(num_symbols) > num_symbols + count + 1024;
 }
 
 namespace {
@@ -205,8 +233,9 @@ Found own_part(const uint32_t* cumulative, size_t symbol) {
 Found foreign_part(const uint32_t* cumulative, size_t symbol, unsigned precision) {
     const uint32_t begin = read_once(cumulative[symbol]);
     const uint32_t frequency = read_once(cumulative[symbol + 1]) - begin;
-    const bool is_good = frequency - 1 < 1u << precision;
-    return {symbol, begin, is_good ? frequency : 1, is_good};
+    if (frequency - 1 >= 1u << precision) [[unlikely]]
+        return {symbol, begin, 1, false};
+    return {symbol, begin, frequency, true};
 }
 
 }  // namespace
@@ -252,33 +281,33 @@ bool BulkDecoder::run(std::span<Symbol> out, const Find& find, unsigned precisio
     return decoder.ok();
 }
 
-namespace {
-
-// Whether filling an index takes fewer steps than finding the symbols by binary search.
-bool is_index_worthwhile(size_t count, size_t num_symbols) {
-    return count * std::bit_width(num_symbols) > 2 * num_symbols + (size_t{1} << SymbolIndex::kMinBits);
-}
-
-}  // namespace
-
 template <class Symbol>
 bool BulkDecoder::decode(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision) {
-    const size_t num_symbols = cumulative.size() - 1;
-    const bool has_index = is_index_worthwhile(out.size(), num_symbols);
-    if (!has_index && !is_copy_worthwhile(out.size(), cumulative.size())) {
-        return decode_rows(out, cumulative.data(), 0, num_symbols, precision);
-    }
-    const auto copy = checked_copy(cumulative, precision);
-    if (!copy) {
+    if (is_copy_worthwhile(out.size(), cumulative.size() / 4)) {
+        const auto copy = checked_copy(cumulative, precision);
+        if (copy) return decode_own(out, *copy, precision);
         decoder_.is_impossible_ = true;
         return false;
     }
-    const uint32_t* const table = copy->data();
-    if (has_index) {
-        const SymbolIndex index(*copy, precision);
+    const size_t num_symbols = cumulative.size() - 1;
+    if (!SymbolIndex::is_worthwhile(out.size(), num_symbols)) {
+        return decode_rows(out, cumulative.data(), 0, num_symbols, precision);
+    }
+    const uint32_t* const table = cumulative.data();
+    const SymbolIndex index(cumulative, precision, out.size());
+    return run(
+        out, [&](size_t, uint32_t quantile) { return foreign_part(table, index.find_bounded(quantile), precision); },
+        precision);
+}
+
+template <class Symbol>
+bool BulkDecoder::decode_own(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision) {
+    const uint32_t* const table = cumulative.data();
+    const size_t num_symbols = cumulative.size() - 1;
+    if (SymbolIndex::is_worthwhile(out.size(), num_symbols)) {
+        const SymbolIndex index(cumulative, precision, out.size());
         return run(
-            out, [&](size_t, uint32_t quantile) { return own_part(index.cumulative(), index.find(quantile)); },
-            precision);
+            out, [&](size_t, uint32_t quantile) { return own_part(table, index.find(quantile)); }, precision);
     }
     return run(
         out, [=](size_t, uint32_t quantile) { return own_part(table, find_symbol(table, num_symbols, quantile)); },

@@ -12,6 +12,7 @@
 
 #include "fastcompress/arithmetic/quantizer.h"
 #include "fastcompress/arithmetic/range_coder.h"
+#include "fastcompress/common/read_once.h"
 
 namespace fastcompress::arithmetic {
 
@@ -44,21 +45,29 @@ class BulkEncoder {
 // Finds the symbol of a quantile: for each value of the quantile's upper bits it stores the first symbol to try.
 class SymbolIndex {
   public:
-    // Limits of the logarithm of the number of entries, which is about that of the number of symbols between them.
-    static constexpr unsigned kMinBits = 12, kMaxBits = 16;
+    // For about `count` symbols to be found: more entries than that would cost more than they save. `cumulative` must
+    // outlive the index. O(sqrt(count V)), and at most O(V).
+    SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision, size_t count);
 
-    // `cumulative` must outlive the index, and no other thread may change it. O(V + 2^12).
-    SymbolIndex(std::span<const uint32_t> cumulative, unsigned precision);
+    // Returns whether filling the index takes less time than finding `count` symbols by binary search.
+    static bool is_worthwhile(size_t count, size_t num_symbols);
 
-    const uint32_t* cumulative() const { return cumulative_; }
+    // Requires that no other thread has changed the table since it was checked.
     size_t find(uint32_t quantile) const {
         size_t symbol = first_[quantile >> shift_];
         while (cumulative_[symbol + 1] <= quantile) ++symbol;
         return symbol;
     }
+    // Finds some symbol of a table that another thread may change, the right one if none does.
+    size_t find_bounded(uint32_t quantile) const {
+        size_t symbol = first_[quantile >> shift_];
+        while (symbol < last_ && read_once(cumulative_[symbol + 1]) <= quantile) ++symbol;
+        return symbol;
+    }
 
   private:
     const uint32_t* cumulative_;
+    size_t last_;  // symbol
     unsigned shift_;
     std::vector<uint32_t> first_;
 };
@@ -76,6 +85,9 @@ class BulkDecoder {
     bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t row_size, unsigned precision);
 
   private:
+    // decode() with a table that no other thread can change.
+    template <class Symbol>
+    bool decode_own(std::span<Symbol> out, std::span<const uint32_t> cumulative, unsigned precision);
     // Row i begins `stride` numbers after row i - 1: 0 for one table.
     template <class Symbol>
     bool decode_rows(std::span<Symbol> out, const uint32_t* rows, size_t stride, size_t num_symbols,

@@ -164,23 +164,6 @@ bool is_negative(Weight weight) {
     }
 }
 
-template <class Weight>
-Status bad_weights(const Weight* weights, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-        if constexpr (std::floating_point<Weight>) {
-            if (std::isnan(weights[i]) || std::isinf(weights[i])) {
-                return invalid_data("weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
-                                    "; weights must be finite");
-            }
-        }
-        if (is_negative(weights[i])) {
-            return invalid_data("weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
-                                "; weights must not be negative");
-        }
-    }
-    return invalid_data("all weights are zero; at least one must be positive");
-}
-
 }  // namespace
 
 unsigned default_precision(size_t num_symbols) {
@@ -233,38 +216,59 @@ Quantizer::Quantizer(size_t num_symbols, unsigned precision)
       sums_((num_symbols + kBlock - 1) / kBlock) {}
 
 template <class Weight>
-Status Quantizer::set_row(const Weight* weights) {
-    Extent<Weight> extent = fast_extent(weights, num_symbols_);
+bool Quantizer::try_set_row(const Weight* weights) {
+    const Extent<Weight> extent = fast_extent(weights, num_symbols_);
     int exponent;  // the largest weight is in [2^exponent, 2^(exponent + 1))
     if constexpr (std::floating_point<Weight>) {
         if (extent.joined < 0) {  // some are negative or -0.0
             for (size_t i = 0; i < num_symbols_; ++i) {
-                if (is_negative(weights[i])) return bad_weights(weights, num_symbols_);
+                if (is_negative(weights[i])) return false;
             }
         }
-        if (extent.greatest >= OrderOf<Weight>::kInfinite || extent.greatest == 0) {
-            return bad_weights(weights, num_symbols_);
-        }
+        if (extent.greatest >= OrderOf<Weight>::kInfinite || extent.greatest == 0) return false;
         exponent = exponent_of(extent.greatest);
         // A subnormal weight scales to 0, unless the largest weight is close to subnormal.
         if (exponent < std::numeric_limits<Weight>::min_exponent + kMaxScaledBits) {
             scale_by_bits(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
-            return {};
+            return true;
         }
     } else {
-        if (extent.joined < 0 || extent.greatest == 0) return bad_weights(weights, num_symbols_);
+        if (extent.joined < 0 || extent.greatest == 0) return false;
         exponent = static_cast<int>(std::bit_width(static_cast<uint64_t>(extent.greatest))) - 1;
     }
     fast_scale(weights, num_symbols_, scaled_bits_ - exponent, &scaled_[0]);
-    return {};
+    return true;
 }
 
-template Status Quantizer::set_row(const float*);
-template Status Quantizer::set_row(const double*);
-template Status Quantizer::set_row(const int32_t*);
-template Status Quantizer::set_row(const int64_t*);
-template Status Quantizer::set_row(const uint32_t*);
-template Status Quantizer::set_row(const uint64_t*);
+template <class Weight>
+Status Quantizer::row_problem(const Weight* weights) const {
+    for (size_t i = 0; i < num_symbols_; ++i) {
+        if constexpr (std::floating_point<Weight>) {
+            if (std::isnan(weights[i]) || std::isinf(weights[i])) {
+                return invalid_data("weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
+                                    "; weights must be finite");
+            }
+        }
+        if (is_negative(weights[i])) {
+            return invalid_data("weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
+                                "; weights must not be negative");
+        }
+    }
+    return invalid_data("all weights are zero; at least one must be positive");
+}
+
+template bool Quantizer::try_set_row(const float*);
+template bool Quantizer::try_set_row(const double*);
+template bool Quantizer::try_set_row(const int32_t*);
+template bool Quantizer::try_set_row(const int64_t*);
+template bool Quantizer::try_set_row(const uint32_t*);
+template bool Quantizer::try_set_row(const uint64_t*);
+template Status Quantizer::row_problem(const float*) const;
+template Status Quantizer::row_problem(const double*) const;
+template Status Quantizer::row_problem(const int32_t*) const;
+template Status Quantizer::row_problem(const int64_t*) const;
+template Status Quantizer::row_problem(const uint32_t*) const;
+template Status Quantizer::row_problem(const uint64_t*) const;
 
 void Quantizer::set_row_of_logits(const int32_t* logits) {
     const auto greatest = static_cast<uint32_t>(*std::max_element(logits, logits + num_symbols_));
@@ -295,17 +299,14 @@ void Quantizer::cumulative(uint32_t* out) const {
 }
 
 Quantizer::Slot Quantizer::slot(size_t symbol) const {
-    const uint64_t before = wide_sum(&scaled_[0], symbol);
-    const uint64_t m = multiplier(before + wide_sum(&scaled_[symbol], num_symbols_ - symbol));
+    const auto [before, all] = split_sum(&scaled_[0], symbol, num_symbols_);
+    const uint64_t m = multiplier(all);
     const uint32_t begin = cumulative_of(symbol, before, m);
     return {begin, cumulative_of(symbol + 1, before + scaled_[symbol], m) - begin};
 }
 
 size_t Quantizer::find(uint32_t quantile, Slot& slot) {
-    block_sums(&scaled_[0], num_symbols_, kBlock, sums_.data());
-    uint64_t total = 0;
-    for (const uint64_t sum : sums_) total += sum;
-    const uint64_t m = multiplier(total);
+    const uint64_t m = multiplier(block_sums<kBlock>(&scaled_[0], num_symbols_, sums_.data()));
     size_t symbol = 0;
     uint64_t before = 0;
     // Skips large blocks that end at or before the quantile, then small ones, then symbols.
@@ -318,9 +319,11 @@ size_t Quantizer::find(uint32_t quantile, Slot& slot) {
     };
     skip(sums_.data(), kBlock, num_symbols_);
     const size_t end = std::min(symbol + kBlock, num_symbols_);
-    uint64_t small_sums[kBlock / kSmallBlock];
-    block_sums(&scaled_[symbol], end - symbol, kSmallBlock, small_sums);
-    skip(small_sums, kSmallBlock, end);
+    if (end - symbol > kSmallBlock) {
+        uint64_t small_sums[kBlock / kSmallBlock];
+        block_sums<kSmallBlock>(&scaled_[symbol], end - symbol, small_sums);
+        skip(small_sums, kSmallBlock, end);
+    }
     for (uint32_t begin = cumulative_of(symbol, before, m);; ++symbol) {
         before += scaled_[symbol];
         const uint32_t next = cumulative_of(symbol + 1, before, m);

@@ -82,7 +82,6 @@ def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int |
     return torch.cat(parts).view_as(targets)  # [B, T]
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator, unused-ignore]
 def piece_of(device_type: str) -> int:
     """Most logits in one piece on a kind of device; of cards, the present one."""
     if device_type == "cpu":
@@ -91,6 +90,10 @@ def piece_of(device_type: str) -> int:
         return _PIECE_ON_AN_ABSENT_CARD
     memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
     return int(memory) // _BYTES_OF_A_CARD_PER_LOGIT
+
+
+# What torch.compiler.assume_constant_result does, which would load torch's compiler, for a second, wherever this is used.
+piece_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def bytes_per_logit(device_type: str) -> int:

@@ -240,7 +240,7 @@ class ByteLatent(NextTokenModel):
         return latents
 
     def add_patches(self, x: Tensor, latents: Tensor, known: Tensor) -> Tensor:
-        """Add to bytes ``x [B, S, d]`` what ``latents [B, P + 1, D]`` say; each byte knows the first ``known [B, S]``."""
+        """Add to bytes ``x [B, S, d]`` what the first ``known [B, S]`` of ``latents [B, P + 1, D]`` say."""
         newest = latents.gather(1, known[..., None].expand(-1, -1, latents.size(-1)))  # [B, S, D]
         x = x + self.leave(newest).to(x.dtype)  # [B, S, d]
         if self.patch_attention is not None:

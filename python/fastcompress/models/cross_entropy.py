@@ -92,7 +92,7 @@ def piece_of(device_type: str) -> int:
     return int(memory) // _BYTES_OF_A_CARD_PER_LOGIT
 
 
-# What torch.compiler.assume_constant_result does, which would load torch's compiler, for a second, wherever this is used.
+# As torch.compiler.assume_constant_result does, which loads torch's compiler: a second, wherever this is imported.
 piece_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

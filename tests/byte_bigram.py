@@ -173,6 +173,9 @@ class HalfStepper:
         self.high: list[int] | None = None
 
     @torch.inference_mode()
+    def symbols(self, document: bytes) -> list[int]:
+        return [half for byte in document for half in divmod(byte, 16)] + [END_HIGH]
+
     def weights(self) -> Tensor:
         previous = torch.tensor(self.previous)
         if self.high is None:

@@ -26,6 +26,7 @@ from fastcompress.cli.errors import BROKEN_PIPE_CODE, describe
 from fastcompress.cli.eval import evaluate
 from fastcompress.cli.export import export, import_run
 from fastcompress.cli.generate import generate
+from fastcompress.cli.receipt import receipt
 from fastcompress.cli.sft import sft
 from fastcompress.cli.streams import StandardOutput, give_up_stdout, open_closed_streams
 from fastcompress.cli.study import study
@@ -106,6 +107,7 @@ for _command in (
     train,
     generate,
     evaluate,
+    receipt,
     sft,
     chat,
     export,

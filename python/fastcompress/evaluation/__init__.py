@@ -8,16 +8,20 @@ if _TYPE_CHECKING:
     from fastcompress.evaluation.bits_per_byte import Evaluation, bits_per_byte, evaluate, event_nats
     from fastcompress.evaluation.chat import Conversation
     from fastcompress.evaluation.generate import Sampler, generate, generate_batch
+    from fastcompress.evaluation.receipts import Receipt, make_receipt, read_receipt
 
 __all__ = [
     "Conversation",
     "Evaluation",
+    "Receipt",
     "Sampler",
     "bits_per_byte",
     "evaluate",
     "event_nats",
     "generate",
     "generate_batch",
+    "make_receipt",
+    "read_receipt",
 ]
 
 _show(
@@ -25,11 +29,14 @@ _show(
     {
         "Conversation": "chat",
         "Evaluation": "bits_per_byte",
+        "Receipt": "receipts",
         "Sampler": "generate",
         "bits_per_byte": "bits_per_byte",
         "evaluate": "bits_per_byte",
         "event_nats": "bits_per_byte",
         "generate": "generate",
         "generate_batch": "generate",
+        "make_receipt": "receipts",
+        "read_receipt": "receipts",
     },
 )

@@ -134,6 +134,13 @@ class Stepper(Protocol):
         """Begin a document with these bytes in each lane."""
         ...
 
+    def symbols(self, document: bytes) -> list[int]:
+        """Return what to push, after ``begin`` with nothing, to write a document, its end included.
+
+        Raises DataError if the codec cannot encode it.
+        """
+        ...
+
     def weights(self) -> Tensor:
         """Return unnormalized log-probabilities of the next symbol, ``float[lanes, A]``; -inf for illegal ones.
 

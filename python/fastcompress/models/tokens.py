@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fastcompress.codec import Codec
-from fastcompress.data.rows import Rows, TokenRows, num_symbols
+from fastcompress.data.rows import Rows, TokenRows, num_symbols, spell
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
 from fastcompress.models.cross_entropy import next_token_loss
@@ -142,6 +142,10 @@ class TokenStepper:
         self._begins, self._num_read = [], [0] * self.lanes
         self.done = [False] * self.lanes
         self._cache, self._weights = None, None
+
+    def symbols(self, document: bytes) -> list[int]:
+        """Return the ids of a document and its end."""
+        return [*spell(self.codec, document).tolist(), self.end]
 
     def weights(self) -> Tensor:
         """Return the logits of the next id of each lane, ``float[lanes, vocab_size]``."""

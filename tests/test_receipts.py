@@ -1,0 +1,118 @@
+"""Receipts: what a model claims is the size of a file that decodes to the same bytes, and bad ones are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from fastcompress.bpe import BPE
+from fastcompress.cli import main
+from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec, LZ77Codec
+from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
+from fastcompress.evaluation import Receipt, make_receipt, read_receipt
+from fastcompress.evaluation.receipts import MAGIC
+from fastcompress.models import LanguageModel, make_model_config
+from fastcompress.training.selfcheck import redraw_weights
+from tests.byte_bigram import ByteBigramConfig
+
+DOCUMENTS = [b"To be, or not to be, that is the question: " * 2, b"", b"Whether 'tis nobler", b"\xff\x00\n", b"to be"]
+SMALL = {"num_layers": 1, "num_heads": 1, "width": 16, "context_length": 24}
+BYTE_LATENT = {
+    "kind": "byte-latent", "context_length": 24, "width": 16, "num_layers": 1, "num_heads": 1, "local_width": 8,
+    "encoder_layers": 1, "decoder_layers": 1, "local_heads": 1, "patcher": "lz77", "min_bytes": 2,
+}  # fmt: skip
+BPE_CODEC = BPECodec(BPE.train([b"to be or not to be that is the question"], vocab_size=270))
+
+
+def make(codec: Codec, settings: dict[str, object]) -> LanguageModel:
+    torch.manual_seed(0)
+    model = make_model_config(settings, codec).build()
+    redraw_weights(model)
+    return model.eval()
+
+
+def assert_size(made: Receipt) -> None:
+    """As claimed, within 0.1 % and the two bytes that end a code."""
+    claimed = made.claimed_bits_per_byte * made.num_bytes / 8
+    assert 0.999 * claimed <= made.code_bytes <= 1.001 * claimed + 2
+
+
+@pytest.mark.parametrize(
+    ("codec", "settings"), [(ByteCodec(), SMALL), (BPE_CODEC, SMALL), (LZ77Codec(), SMALL), (ByteCodec(), BYTE_LATENT)]
+)
+@pytest.mark.parametrize("lanes", [1, 3, 99])
+def test_the_code_has_the_claimed_size_and_decodes(codec: Codec, settings: dict[str, object], lanes: int) -> None:
+    """Documents of all lengths, one of which outgrows the window twice."""
+    model = make(codec, settings)
+    seen: list[tuple[int, int]] = []
+    made = make_receipt(
+        model, codec, DOCUMENTS, name="a", lanes=lanes, stride=9, progress=lambda *both: seen.append(both)
+    )
+    assert made.num_bytes == sum(map(len, DOCUMENTS))
+    assert_size(made)
+    assert seen[-1] == (2 * len(DOCUMENTS), 2 * len(DOCUMENTS))
+    assert read_receipt(model, codec, made.blob, name="a") == DOCUMENTS
+
+
+def test_a_model_of_several_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ByteBigramConfig().build().eval()
+    made = make_receipt(model, ByteCodec(), DOCUMENTS, name="a", lanes=2)
+    assert_size(made)
+
+
+def test_others_are_refused() -> None:
+    model = make(ByteCodec(), SMALL)
+    blob = make_receipt(model, ByteCodec(), DOCUMENTS, name="a").blob
+    with pytest.raises(MismatchError, match="another model or codec"):
+        read_receipt(model, ByteCodec(), blob, name="b")
+    head, line, code = blob.split(b"\n", 2)
+    header = json.loads(line)
+    header["machine"]["torch"] = "1.0"
+    with pytest.raises(MismatchError, match=r"made with torch '1\.0', and here it is"):
+        read_receipt(model, ByteCodec(), b"\n".join((head, json.dumps(header).encode(), code)), name="a")
+    for bad in (
+        b"",
+        b"text",
+        MAGIC,
+        MAGIC + b"{}\n",
+        MAGIC + line.replace(b'"lanes": 5', b'"lanes": 0') + b"\n" + code,
+    ):
+        with pytest.raises(FormatError):
+            read_receipt(model, ByteCodec(), bad, name="a")
+    changed = MAGIC + line + b"\n" + bytes([code[0] ^ 1]) + code[1:]
+    with pytest.raises((DataError, FormatError)):
+        read_receipt(model, ByteCodec(), changed, name="a")
+    lossy = CharCodec("abc")
+    with pytest.raises(ConfigError, match="loses bytes"):
+        make_receipt(make(lossy, SMALL), lossy, [b"abc"], name="a")
+    with pytest.raises(DataError, match="no bytes"):
+        make_receipt(model, ByteCodec(), [b""], name="a")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"The sheep jumped over the fence; then the sheep jumped back.\n" * 30)
+    run = str(tmp_path / "run")
+
+    def fastcompress(*words: str) -> str:
+        result = CliRunner().invoke(main, list(words))
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    fastcompress("train", "--corpus", str(text), "--codec", "byte", "--run-dir", run, "--steps", "5", "--layers", "1",
+                 "--width", "16", "--heads", "1", "--context", "16", "--device", "cpu")  # fmt: skip
+    data, kept = str(tmp_path / "one.txt"), str(tmp_path / "one.receipt")
+    Path(data).write_bytes(text.read_bytes()[:200])
+    shown = fastcompress("receipt", run, "--data", data, "-o", kept, "--device", "cpu", "--stride", "8")
+    assert "1 document, 200 bytes, coded in" in shown
+    assert "decoded to the same" in shown
+    report = json.loads(fastcompress("receipt", run, "--data", data, "--device", "cpu", "--json"))
+    assert abs(report["difference"]) < 0.01
+    assert fastcompress("receipt", run, "--read", kept, "--device", "cpu") == Path(data).read_text()
+    result = CliRunner().invoke(main, ["receipt", run, "--device", "cpu"])
+    assert result.exit_code != 0
+    assert "give one of --data and --read" in str(result.output) + str(result.exception)

@@ -16,7 +16,9 @@ from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.models import GPT, GPTConfig
 from fastcompress.models.roles import default_roles
 from fastcompress.training import AdamWConfig, MuonConfig, TrainConfig, train
+from fastcompress.training.config import MachineConfig
 from fastcompress.training.device import loss_of
+from fastcompress.training.graph import can_record
 from fastcompress.training.muon import Muon, orthogonalize
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer, parameter_groups
 from tests.byte_bigram import ByteBigramConfig
@@ -222,6 +224,19 @@ def test_rates_on_the_device_are_rates(kind: str) -> None:
         results.append([parameter.detach().clone() for parameter in model.parameters()])
     for expected, found in zip(*results, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_steps_are_recorded_where_they_are_the_same_kernels() -> None:
+    """One card, no loss scaling, nothing computed again, and only where it is wanted."""
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    assert can_record(MachineConfig(), cuda, 1, scales_losses=False)
+    assert not can_record(MachineConfig(), cpu, 1, scales_losses=False)
+    assert not can_record(MachineConfig(), cuda, 2, scales_losses=False)
+    assert not can_record(MachineConfig(), cuda, 1, scales_losses=True)
+    assert not can_record(MachineConfig(cuda_graph="off"), cuda, 1, scales_losses=False)
+    assert not can_record(MachineConfig(checkpoint_activations=True), cuda, 1, scales_losses=False)
+    with pytest.raises(ConfigError, match="cuda_graph must be one of auto, off, not 'on'"):
+        MachineConfig(cuda_graph="on")  # type: ignore[arg-type]
 
 
 def reference_cautious_adamw(weight: Tensor, gradients: list[Tensor], *, rate: float, decay: float) -> Tensor:

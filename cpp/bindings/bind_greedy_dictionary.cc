@@ -172,6 +172,7 @@ void bind_greedy_dictionary(py::module_& m) {
             return without_gil([&] { return std::make_unique<CanonicalStates>(dictionary.share()); });
         }))
         .def("__len__", &CanonicalStates::size)
+        .def_property_readonly("max_unstable_tokens", &CanonicalStates::max_unstable_tokens)
         .def("advance", &advance)
         .def("states_before", &states_before)
         .def("legal_rows", &legal_rows);

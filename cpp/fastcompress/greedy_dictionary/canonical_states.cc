@@ -34,35 +34,37 @@ CanonicalStates::CanonicalStates(std::shared_ptr<const Dictionary> dictionary)
     std::iota(order.begin(), order.end(), 1);
     std::ranges::stable_sort(order, {}, [&](uint32_t state) { return nodes[node_of_state_[state]].length; });
     shorter_.resize(node_of_state_.size());
-    for (const uint32_t state : order) shorter_[state] = shorter_pending(node_of_state_[state]);
+    num_tokens_.resize(node_of_state_.size());
+    for (const uint32_t state : order) find_shorter(state);
 }
 
-// Returns the node that a text leads to from a node, or from the root for kNone; kNone if there is none.
-uint32_t CanonicalStates::walk(uint32_t node, Bytes text) const {
+// Returns the node of a prefix of strings; kNone if it is none.
+uint32_t CanonicalStates::node_of(Bytes text) const {
     const auto& table = dictionary_->table();
     const uint8_t* next = text.data();
     const uint8_t* const end = next + text.size();
-    TrieTable::State state = node == kNone ? table.start(next, end) : table.state_of(dictionary_->nodes()[node].slot);
+    TrieTable::State state = table.start(next, end);
     for (; next < end && state != 0; ++next) state = table.step(state, *next);
     return state == 0 ? kNone : table.node(state);
 }
 
-// Returns the state of the longest string that is pending with a node's string and shorter than it: encode of the
-// node's string without its first tokens, as few as possible.
-uint32_t CanonicalStates::shorter_pending(uint32_t node) const {
-    const Dictionary::Node& whole = dictionary_->nodes()[node];
+// Finds the state of the longest string that is pending with a state's and shorter than it: encode of the state's string
+// without its first tokens, as few as possible. Counts the tokens.
+void CanonicalStates::find_shorter(uint32_t state) {
+    const Dictionary::Node& whole = dictionary_->nodes()[node_of_state_[state]];
     // The first string with this prefix begins with the prefix.
     const Bytes text = dictionary_->string(whole.begin).first(whole.length);
-    size_t at = dictionary_->length(whole.match);
-    while (at < text.size()) {
-        const Bytes rest = text.subspan(at);
-        if (const uint32_t found = walk(kNone, rest); found != kNone) {
-            if (state_of_node_[found] != kInitial) return state_of_node_[found];
-        }
-        const uint8_t* next = rest.data();
-        at += dictionary_->length(dictionary_->longest(next, rest.data() + rest.size()));
+    const uint8_t* const end = text.data() + text.size();
+    const uint8_t* next = text.data();
+    size_t num_tokens = 0;
+    while (next < end && shorter_[state] == kInitial) {
+        dictionary_->longest(next, end);
+        ++num_tokens;
+        const uint32_t node = next < end ? node_of(Bytes(next, end)) : kNone;
+        if (node != kNone) shorter_[state] = state_of_node_[node];
     }
-    return kInitial;
+    num_tokens_[state] = static_cast<uint8_t>(num_tokens + num_tokens_[shorter_[state]]);
+    max_unstable_tokens_ = std::max(max_unstable_tokens_, size_t{num_tokens_[state]});
 }
 
 std::optional<uint32_t> CanonicalStates::advance(uint32_t state, uint32_t id) const {

@@ -31,6 +31,10 @@ class CanonicalStates {
     // States are numbered from 0; each of them is reached by some legal sequence.
     size_t size() const { return node_of_state_.size(); }
 
+    // The largest number of tokens at the end of an encoding that may change when bytes are appended: the most that can
+    // be pending together. O(1).
+    size_t max_unstable_tokens() const { return max_unstable_tokens_; }
+
     // Returns the state after one more token, or nullopt if that is illegal. Requires a state and an id that exist.
     // O(length of the token * pending strings).
     std::optional<uint32_t> advance(uint32_t state, uint32_t id) const;
@@ -47,15 +51,17 @@ class CanonicalStates {
     void write_row(uint32_t state, std::span<uint8_t> row) const;
 
   private:
-    uint32_t walk(uint32_t node, Bytes text) const;
-    uint32_t shorter_pending(uint32_t node) const;
+    uint32_t node_of(Bytes text) const;
+    void find_shorter(uint32_t state);
     void clear_extensions(uint32_t node, std::span<uint8_t> row) const;
 
     std::shared_ptr<const Dictionary> dictionary_;
     std::vector<uint32_t> node_of_state_;
     std::vector<uint32_t> state_of_node_;  // 0 for a node that nothing extends
     std::vector<uint32_t> shorter_;        // of a state
-    std::vector<bool> is_string_;          // of a node
+    std::vector<uint8_t> num_tokens_;      // of a state: tokens in encode of its string
+    size_t max_unstable_tokens_ = 0;
+    std::vector<bool> is_string_;  // of a node
 };
 
 }  // namespace fastcompress::greedy_dictionary

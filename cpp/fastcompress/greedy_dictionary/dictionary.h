@@ -37,8 +37,8 @@ class Dictionary {
 
     // A prefix of strings: a node of the trie, in preorder.
     struct Node {
-        uint32_t parent;     // kNone for a single byte
-        uint32_t begin;      // the ids whose strings begin with this prefix are [begin, end)
+        uint32_t parent;  // kNone for a single byte
+        uint32_t begin;   // the ids whose strings begin with this prefix are [begin, end)
         uint32_t end;
         uint32_t match;      // the id of the longest string that this prefix begins with
         uint32_t nodes_end;  // the nodes that extend this one, and it itself, are those up to here

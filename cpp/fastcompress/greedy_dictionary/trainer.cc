@@ -85,7 +85,8 @@ Strings without_least(const Dictionary& dictionary, const TokenCounts& counts, s
     }
     std::ranges::sort(losses, [&](const Loss& a, const Loss& b) {
         if (a.tokens != b.tokens) return a.tokens > b.tokens;
-        if (dictionary.length(a.id) != dictionary.length(b.id)) return dictionary.length(a.id) < dictionary.length(b.id);
+        if (dictionary.length(a.id) != dictionary.length(b.id))
+            return dictionary.length(a.id) < dictionary.length(b.id);
         return a.id < b.id;
     });
     losses.resize(std::min(losses.size(), size - kept.size()));
@@ -129,8 +130,8 @@ class Trainer {
             }
             if (round == settings_.num_rounds) break;
             const size_t share = settings_.size / kFirstShare * (settings_.num_rounds - round) / settings_.num_rounds;
-            const Strings added = best_joined(*dictionary, counts.pairs,
-                                              std::min(share, Dictionary::kMaxStrings - strings.size()));
+            const Strings added =
+                best_joined(*dictionary, counts.pairs, std::min(share, Dictionary::kMaxStrings - strings.size()));
             if (added.empty()) break;
             strings.insert(strings.end(), added.begin(), added.end());
             const Result<Dictionary> all = Dictionary::from_strings(strings);

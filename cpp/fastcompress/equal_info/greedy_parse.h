@@ -140,6 +140,7 @@ void Lanes<Strings>::walk_all(size_t begin, size_t segment) {
     for (size_t steps_left = most_steps(segment); num_done_ < kNumLanes && steps_left >= kStepsBetweenLooks;
          steps_left -= kStepsBetweenLooks) {
         for (size_t i = 0; i < kStepsBetweenLooks; ++i) {
+#pragma GCC unroll 8
             for (size_t k = 0; k < kNumLanes; ++k) {
                 const uint32_t slot = TrieTable::slot(states[k]);
                 *out[k] = slot;

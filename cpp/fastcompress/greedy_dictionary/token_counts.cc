@@ -35,35 +35,74 @@ class Joints {
     std::vector<uint8_t> is_after_space_;  // a space and other bytes, before which nothing may stand
 };
 
+// The lengths of the tokens that strings are parsed to begin with if they are not there themselves.
+std::vector<uint8_t> shorter_lengths(const Dictionary& dictionary) {
+    std::vector<uint8_t> lengths;
+    for (uint32_t id = 0; id < dictionary.size(); ++id) {
+        const uint32_t parent = dictionary.nodes()[dictionary.node_of(id)].parent;
+        lengths.push_back(parent == Dictionary::kNone ? 0 : dictionary.lengths()[dictionary.nodes()[parent].match]);
+    }
+    return lengths;
+}
+
+// Splits the texts among threads; calls body(part, text).
+template <class Body>
+void for_each_text(std::span<const Bytes> texts, size_t num_threads, const Body& body) {
+    const auto weight = [&](size_t i) { return texts[i].size() + 1; };
+    parallel_parts(texts.size(), num_threads, weight, [&](size_t part, size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) body(part, texts[i]);
+    });
+}
+
+size_t num_parts_of(std::span<const Bytes> texts, size_t num_threads) {
+    return std::max<size_t>(1, std::min(num_threads, texts.size()));
+}
+
 }  // namespace
 
-TokenCounts count_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, bool with_pairs, bool within_words,
+TokenCounts count_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, bool within_words,
                          size_t num_threads) {
     const Joints joints(dictionary);
-    const size_t num_parts = std::max<size_t>(1, std::min(num_threads, texts.size()));
-    std::vector<TokenCounts> parts(num_parts);
-    const auto weight = [&](size_t i) { return texts[i].size() + 1; };
-    parallel_parts(texts.size(), num_parts, weight, [&](size_t part, size_t begin, size_t end) {
-        TokenCounts& counts = parts[part];
-        counts.tokens.resize(dictionary.size());
+    std::vector<TokenCounts> parts(num_parts_of(texts, num_threads));
+    for_each_text(texts, parts.size(), [&](size_t part, Bytes text) {
         std::vector<uint32_t> ids;
-        for (size_t t = begin; t < end; ++t) {
-            ids.clear();
-            dictionary.encode(texts[t], 1, ids);
-            counts.num_tokens += ids.size();
-            for (const uint32_t id : ids) ++counts.tokens[id];
-            for (size_t i = 1; with_pairs && i < ids.size(); ++i) {
-                const uint32_t first = ids[i - 1];
-                const uint32_t second = ids[i];
-                if (!joints.fit(first, second)) continue;
-                if (within_words && !joints.keep_to_words(first, second)) continue;
-                counts.pairs.add(uint64_t{first} << 32 | second, 1);
-            }
+        dictionary.encode(text, 1, ids);
+        parts[part].num_tokens += ids.size();
+        for (size_t i = 1; i < ids.size(); ++i) {
+            const uint32_t first = ids[i - 1];
+            const uint32_t second = ids[i];
+            if (!joints.fit(first, second)) continue;
+            if (within_words && !joints.keep_to_words(first, second)) continue;
+            parts[part].pairs.add(uint64_t{first} << 32 | second, 1);
         }
     });
-    parts[0].tokens.resize(dictionary.size());
-    for (size_t part = 1; part < num_parts; ++part) {
-        if (!parts[part].tokens.empty()) parts[0].add(parts[part]);
+    for (size_t part = 1; part < parts.size(); ++part) {
+        parts[0].num_tokens += parts[part].num_tokens;
+        parts[0].pairs.add(parts[part].pairs);
+    }
+    return std::move(parts[0]);
+}
+
+std::vector<int64_t> saved_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, size_t num_threads) {
+    const std::vector<uint8_t> shorter = shorter_lengths(dictionary);
+    std::vector<std::vector<int64_t>> parts(num_parts_of(texts, num_threads));
+    for (auto& saved : parts) saved.resize(dictionary.size());
+    for_each_text(texts, parts.size(), [&](size_t part, Bytes text) {
+        std::vector<uint32_t> longest(text.size());
+        std::vector<uint32_t> to_end(text.size() + 1);  // [x]: tokens from x to the end
+        for (size_t x = text.size(); x-- > 0;) {
+            const uint8_t* next = text.data() + x;
+            longest[x] = dictionary.longest(next, text.data() + text.size());
+            to_end[x] = 1 + to_end[static_cast<size_t>(next - text.data())];
+        }
+        for (size_t x = 0; x < text.size(); x += dictionary.length(longest[x])) {
+            const uint32_t id = longest[x];
+            if (shorter[id] == 0) continue;
+            parts[part][id] += int64_t{to_end[x + shorter[id]]} - int64_t{to_end[x + dictionary.length(id)]};
+        }
+    });
+    for (size_t part = 1; part < parts.size(); ++part) {
+        for (size_t id = 0; id < dictionary.size(); ++id) parts[0][id] += parts[part][id];
     }
     return std::move(parts[0]);
 }

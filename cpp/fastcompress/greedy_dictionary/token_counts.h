@@ -1,4 +1,4 @@
-// Counts of the tokens, and of the pairs of adjacent tokens, in the greedy parse of a corpus.
+// Counts of the tokens and of pairs of adjacent tokens in the greedy parse of a corpus, and what each string saves.
 #pragma once
 
 #include <bit>
@@ -62,19 +62,18 @@ class PairCounts {
 
 struct TokenCounts {
     uint64_t num_tokens = 0;
-    std::vector<uint64_t> tokens;  // of each id
-    PairCounts pairs;              // of each first id << 32 | second id
-
-    void add(const TokenCounts& other) {
-        num_tokens += other.num_tokens;
-        for (size_t i = 0; i < tokens.size(); ++i) tokens[i] += other.tokens[i];
-        pairs.add(other.pairs);
-    }
+    PairCounts pairs;  // of each first id << 32 | second id
 };
 
-// Counts the tokens of the texts, each parsed alone, and the pairs if `with_pairs`: only those that may be joined to
-// one string, which has at most Dictionary::kMaxLength bytes and, if `within_words`, keeps to words. O(bytes).
-TokenCounts count_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, bool with_pairs, bool within_words,
+// Counts the tokens of the texts, each parsed alone, and the pairs that may be joined to one string: one that has at
+// most Dictionary::kMaxLength bytes and, if `within_words`, keeps to words. O(bytes).
+TokenCounts count_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, bool within_words,
                          size_t num_threads);
+
+// Returns how many tokens each string saves, to first order: wherever the parse takes it, the tokens that the rest of
+// the text would cost from the end of its longest prefix that is a string, less those that it costs from its own end.
+// Below zero if the parse would be better without it; 0 for single bytes. Texts are parsed alone, and have less than
+// 2^32 bytes. O(bytes * depth of a walk).
+std::vector<int64_t> saved_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, size_t num_threads);
 
 }  // namespace fastcompress::greedy_dictionary

@@ -57,40 +57,24 @@ Strings best_joined(const Dictionary& dictionary, const PairCounts& pairs, size_
     return best;
 }
 
-// The number of tokens of a string without itself in the dictionary, less one.
-uint64_t saved_tokens(const Dictionary& dictionary, uint32_t id) {
-    const Bytes text = dictionary.string(id);
-    const uint8_t* next = text.data();
-    const uint8_t* const end = next + text.size();
-    dictionary.longest(next, end - 1);
-    uint64_t num_more = 0;
-    for (; next < end; ++num_more) dictionary.longest(next, end);
-    return num_more;
-}
-
-// Drops the strings that save least, until `size` are left; of those that save the same the longest, then the first.
-Strings without_least(const Dictionary& dictionary, const TokenCounts& counts, size_t size) {
-    struct Loss {
-        uint64_t tokens;
-        uint32_t id;
-    };
-    std::vector<Loss> losses;
+// Drops the strings that save least, until `size` are left; of those that save the same the longest, then the last.
+Strings without_least(const Dictionary& dictionary, const std::vector<int64_t>& saved, size_t size) {
+    std::vector<uint32_t> longer;
     Strings kept;
     for (uint32_t id = 0; id < dictionary.size(); ++id) {
         if (dictionary.length(id) == 1) {
             kept.push_back(to_string(dictionary.string(id)));
         } else {
-            losses.push_back({counts.tokens[id] * saved_tokens(dictionary, id), id});
+            longer.push_back(id);
         }
     }
-    std::ranges::sort(losses, [&](const Loss& a, const Loss& b) {
-        if (a.tokens != b.tokens) return a.tokens > b.tokens;
-        if (dictionary.length(a.id) != dictionary.length(b.id))
-            return dictionary.length(a.id) < dictionary.length(b.id);
-        return a.id < b.id;
+    std::ranges::sort(longer, [&](uint32_t a, uint32_t b) {
+        if (saved[a] != saved[b]) return saved[a] > saved[b];
+        if (dictionary.length(a) != dictionary.length(b)) return dictionary.length(a) < dictionary.length(b);
+        return a < b;
     });
-    losses.resize(std::min(losses.size(), size - kept.size()));
-    for (const Loss& loss : losses) kept.push_back(to_string(dictionary.string(loss.id)));
+    longer.resize(std::min(longer.size(), size - kept.size()));
+    for (const uint32_t id : longer) kept.push_back(to_string(dictionary.string(id)));
     return kept;
 }
 
@@ -105,7 +89,7 @@ class Trainer {
             const Result<Dictionary> dictionary = Dictionary::from_strings(strings);
             if (!dictionary.ok()) return dictionary.status();
             const size_t most = std::min(strings.size() / 2, settings_.size - strings.size());
-            const Strings added = best_joined(*dictionary, count(*dictionary, true).pairs, most);
+            const Strings added = best_joined(*dictionary, count(*dictionary).pairs, most);
             if (added.empty()) {
                 return invalid_data("the text given supports only " + std::to_string(strings.size()) +
                                     " strings, not " + std::to_string(settings_.size) +
@@ -123,7 +107,7 @@ class Trainer {
         for (uint32_t round = 0; round <= settings_.num_rounds; ++round) {
             const Result<Dictionary> dictionary = Dictionary::from_strings(strings);
             if (!dictionary.ok()) return dictionary.status();
-            const TokenCounts counts = count(*dictionary, true);
+            const TokenCounts counts = count(*dictionary);
             if (counts.num_tokens < fewest) {
                 fewest = counts.num_tokens;
                 best = strings;
@@ -136,15 +120,15 @@ class Trainer {
             strings.insert(strings.end(), added.begin(), added.end());
             const Result<Dictionary> all = Dictionary::from_strings(strings);
             if (!all.ok()) return all.status();
-            strings = without_least(*all, count(*all, false), settings_.size);
+            strings = without_least(*all, saved_tokens(*all, texts_, settings_.num_threads), settings_.size);
         }
         strings = std::move(best);
         return {};
     }
 
   private:
-    TokenCounts count(const Dictionary& dictionary, bool with_pairs) const {
-        return count_tokens(dictionary, texts_, with_pairs, settings_.within_words, settings_.num_threads);
+    TokenCounts count(const Dictionary& dictionary) const {
+        return count_tokens(dictionary, texts_, settings_.within_words, settings_.num_threads);
     }
 
     const TrainerSettings settings_;

@@ -1,9 +1,8 @@
 // Trains a dictionary on a corpus, by rounds of exchanging strings.
 //
 // Each round parses the corpus and adds the strings that join the most frequent pairs of adjacent tokens. Then it
-// parses the corpus with all of these, and drops as many strings: those that save least, where a string saves, each
-// time that it is taken, the tokens that its own bytes would cost without it, less one. The number of exchanges falls
-// from round to round, and the set that took the fewest tokens is kept.
+// parses the corpus with all of these, and drops as many strings: those that save least (token_counts.h). The number of
+// exchanges falls from round to round, and the set that took the fewest tokens is kept.
 //
 // Without strings to start from, the set first grows from the single bytes in the same way, adding half as many strings
 // as there are at a time. The strings of a BPE vocabulary are a somewhat better start.

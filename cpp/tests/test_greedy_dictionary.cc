@@ -38,12 +38,13 @@ std::shared_ptr<const Dictionary> make(const Strings& strings) {
 }
 
 std::vector<std::string> encode_plainly(const Strings& strings, std::string_view text) {
+    std::vector<std::string> by_length(strings.begin(), strings.end());
+    std::ranges::stable_sort(by_length, std::greater<>(), &std::string::size);
     std::vector<std::string> tokens;
     while (!text.empty()) {
-        size_t length = std::min(text.size(), Dictionary::kMaxLength);
-        while (!strings.contains(std::string(text.substr(0, length)))) --length;
-        tokens.emplace_back(text.substr(0, length));
-        text.remove_prefix(length);
+        const auto begins_text = [&](const std::string& string) { return text.starts_with(string); };
+        tokens.push_back(*std::ranges::find_if(by_length, begins_text));
+        text.remove_prefix(tokens.back().size());
     }
     return tokens;
 }
@@ -124,7 +125,7 @@ void test_long_texts() {
     for (int round = 0; round < 40; ++round) {
         const Strings strings = random_strings(random, 3, random() % 100, round % 2 == 0 ? 6 : 255);
         const auto dictionary = make(strings);
-        const size_t size = random() % (round % 10 == 0 ? 400000 : 30000);
+        const size_t size = random() % (round % 10 == 0 ? 200000 : 20000);
         std::string text;
         while (text.size() < size) {
             const auto random_letters = testing::random_text(random, 50);
@@ -147,9 +148,9 @@ void test_walks_that_come_back() {
     Strings strings = singles();
     strings.insert(std::string(254, 'a') + 'b');
     const auto dictionary = make(strings);
-    const std::string text = std::string(200000, 'a') + 'b' + std::string(253, 'a') + 'b';
+    const std::string text = std::string(50000, 'a') + 'b' + std::string(253, 'a') + 'b';
     const auto ids = encode_all(*dictionary, text, 2);
-    CHECK_EQ(ids.size(), 200000u - 254 + 1 + 254);
+    CHECK_EQ(ids.size(), 50000u - 254 + 1 + 254);
     CHECK(decode_all(*dictionary, ids) == text);
 }
 

@@ -21,7 +21,9 @@ def is_legal(strings: Collection[bytes], before: Sequence[bytes], token: bytes) 
 
 def saved_tokens(strings: Collection[bytes], text: bytes) -> Counter[bytes]:
     """What each string saves wherever it is taken, against its longest prefix that is a string, to first order."""
-    to_end = [len(encode(strings, text[x:])) for x in range(len(text) + 1)]
+    to_end = [0] * (len(text) + 1)
+    for x in range(len(text) - 1, -1, -1):
+        to_end[x] = 1 + to_end[x + len(encode(strings, text[x:])[0])]
     saved: Counter[bytes] = Counter()
     x = 0
     for s in encode(strings, text):

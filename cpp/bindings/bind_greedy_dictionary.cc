@@ -43,8 +43,8 @@ BoundDictionary parse_dictionary(const py::bytes& file) {
     return BoundDictionary(value_or_raise(without_gil([&] { return Dictionary::parse(bytes); })));
 }
 
-BoundDictionary train(py::handle texts, size_t size, uint32_t num_rounds, bool within_words,
-                      std::vector<std::string> start, size_t num_threads) {
+BoundDictionary train_dictionary(py::handle texts, size_t size, uint32_t num_rounds, bool within_words,
+                                 std::vector<std::string> start, size_t num_threads) {
     const std::vector<TextView> views = text_views(texts);
     const greedy_dictionary::TrainerSettings settings = {size, num_rounds, cores_or(num_threads), within_words};
     return BoundDictionary(value_or_raise(without_gil([&]() -> Result<Dictionary> {
@@ -178,7 +178,7 @@ void bind_greedy_dictionary(py::module_& m) {
         .def("legal_rows", &legal_rows);
     sub.def("from_strings", &dictionary_from_strings);
     sub.def("parse", &parse_dictionary);
-    sub.def("train", &train);
+    sub.def("train", &train_dictionary);
 }
 
 }  // namespace fastcompress::bindings

@@ -60,7 +60,9 @@ class PairMerger {
                 const size_t size = head.size() + vocabulary_.token_bytes(seconds[i]).size();
                 return Bytes(joined_).subspan(i * kMaxBytes, size);
             },
-            [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) { set(row, first, seconds[i], ids); });
+            [&](size_t i, std::span<const TokenId> ids, std::span<const uint8_t>) {
+                set(row, first, seconds[i], ids);
+            });
     }
 
     const Vocabulary& vocabulary_;
@@ -85,9 +87,10 @@ Result<std::vector<TokenId>> merged_tokens(const Vocabulary& vocabulary) {
         if (out.size() == 1 && out.tokens()[0] == id) {
             tokens.push_back(id);
         } else if (vocabulary.whole_pretoken(vocabulary.token_bytes(id)) == id) {
-            return invalid_argument("token " + std::to_string(id) +
-                                    " encodes its bytes only as a whole pretoken, so no table of pairs is exact for this "
-                                    "vocabulary; use one whose tokens all come from merges");
+            return invalid_argument(
+                "token " + std::to_string(id) +
+                " encodes its bytes only as a whole pretoken, so no table of pairs is exact for this "
+                "vocabulary; use one whose tokens all come from merges");
         }
     }
     return tokens;

@@ -127,7 +127,8 @@ def test_errors_are_one_line_unless_a_traceback_is_wanted():
     command = ["decode", "--codec", "no/such/file"]
     remedy = (
         "name byte, lz77, lz77-buckets, lzp, gzip, gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base, o200k_base, "
-        "o200k_harmony, or a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook or codec.json"
+        "o200k_harmony, or a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook, dictionary or "
+        "codec.json"
     )
     assert error_of(*command) == f"no/such/file: no such codec or file; {remedy}"
     for args in ([*command, "--traceback"], ["--traceback", *command]):

@@ -26,6 +26,7 @@ from fastcompress.codec import (
     ChatCodec,
     Codec,
     EqualInfoCodec,
+    GreedyDictionaryCodec,
     GzipCodec,
     LZ77Codec,
     LZPCodec,
@@ -38,6 +39,7 @@ from fastcompress.codec import (
 from fastcompress.equal_info import Codebook, CountModel
 from fastcompress.equal_info.paper import PaperWindows, frequencies
 from fastcompress.errors import ConfigError, DataError
+from fastcompress.greedy_dictionary import GreedyDictionary
 from fastcompress.lz77 import Params
 
 SAMPLE = "It was the best of times, it was the worst of times; <|end|> ééé 123 1234 \U0001f600\n".encode() * 9
@@ -92,6 +94,10 @@ CASES = {
     "equal-info-16": Case(lambda: EqualInfoCodec(codebook(16))),
     "equal-info-halves": Case(lambda: EqualInfoCodec(codebook(16), token_bits=8)),
     "equal-info-pattern": Case(lambda: EqualInfoCodec(codebook(10, "cl100k"))),
+    "dictionary": Case(lambda: GreedyDictionaryCodec(GreedyDictionary.train(SAMPLE, 310, num_rounds=2))),
+    "dictionary-unsplit": Case(
+        lambda: GreedyDictionaryCodec(GreedyDictionary.train(SAMPLE, 300, within_words=False, num_rounds=1))
+    ),
     **{
         f"windows-{bits}-by-{token_bits}": Case(
             lambda bits=bits, token_bits=token_bits: WindowsCodec(mixer(16), bits, token_bits),  # type: ignore[misc]
@@ -163,7 +169,7 @@ def test_what_a_codec_says_of_itself(name: str) -> None:
 
 BY_TOKEN = {
     "byte", "char", "bpe-bytes", "bpe-special", "bpe-unsplit", "equal-info-10", "equal-info-16", "equal-info-pattern",
-    "chat-byte", "chat-char",
+    "chat-byte", "chat-char", "dictionary", "dictionary-unsplit",
 }  # fmt: skip
 
 

@@ -26,7 +26,17 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run: [^>]+ -->\s*)?^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"")
-API_MODULES = ("", ".lz77", ".arithmetic", ".equal_info", ".archive", ".codec", ".pretokenizer", ".errors")
+API_MODULES = (
+    "",
+    ".lz77",
+    ".arithmetic",
+    ".equal_info",
+    ".greedy_dictionary",
+    ".archive",
+    ".codec",
+    ".pretokenizer",
+    ".errors",
+)
 
 
 def blocks(page: Path, language: str) -> list[str]:

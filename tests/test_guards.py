@@ -147,6 +147,8 @@ UNCHANGING = {
     "bpe.Tokenizer",
     "equal_info.Codebook",
     "equal_info.WindowCoder",
+    "greedy_dictionary.CanonicalStates",
+    "greedy_dictionary.Dictionary",
 }
 
 
@@ -270,6 +272,7 @@ def _tokens() -> list[np.ndarray]:
 
 BOOK = fc.equal_info.Codebook.train(b"the quick brown fox jumps over the lazy dog " * 3000, bits=9)
 LONGEST = max(range(len(BOOK.strings)), key=lambda i: len(BOOK.strings[i]))
+WORDS = fc.greedy_dictionary.GreedyDictionary.train([TEXT * 9], 300)
 BPE = fc.BPE.train([TEXT], vocab_size=400)
 BUCKETS = lz77.Params(window=1000)
 ALL_CODES = code_of_symbols()
@@ -295,6 +298,12 @@ CHANGING: dict[str, tuple[Callable[[], Any], int, int, Callable[[np.ndarray, lis
     "codebook uint32": (lambda: [np.full(500_000, 97, np.uint32)], 97, LONGEST, lambda a, _: BOOK.decode(a)),
     "codebook uint16": (lambda: [np.full(500_000, 97, np.uint16)], 97, 60_000, lambda a, _: BOOK.decode(a)),
     "codebook masks": (lambda: [np.full(2_000, 97, np.uint32)], 97, 1 << 30, lambda a, _: BOOK.illegal_next_bytes(a)),
+    "dictionary uint32": (lambda: [np.full(500_000, 97, np.uint32)], 97, 300, lambda a, _: WORDS.decode(a)),
+    "dictionary uint16": (lambda: [np.full(500_000, 97, np.uint16)], 97, 60_000, lambda a, _: WORDS.decode(a)),
+    "dictionary states": (
+        lambda: [np.full(20_000, 97, np.uint32)], 97, 1 << 30, lambda a, _: WORDS.states.states_of(a),
+    ),
+    "dictionary rows": (lambda: [np.full(2_000, 0, np.uint32)], 0, 1 << 30, lambda a, _: WORDS.states.legal_rows(a)),
     "bpe decode": (lambda: [np.full(500_000, 97, np.uint32)], 97, 399, lambda a, _: BPE.decode_bytes(a)),
     "bpe decode, unknown": (lambda: [np.full(500_000, 97, np.uint32)], 97, 1 << 31, lambda a, _: BPE.decode_bytes(a)),
     "encode symbols": (lambda: [changing_symbols()], 97, 255, lambda a, _: arithmetic.Encoder().encode(a, SMALL_TABLE)),

@@ -25,6 +25,7 @@ void bind_arithmetic(py::module_& m);
 void bind_lz77(py::module_& m);
 void bind_context_mixer(py::module_& m);
 void bind_equal_info(py::module_& m);
+void bind_greedy_dictionary(py::module_& m);
 void bind_archive(py::module_& m);
 
 // Raises the exception of fastcompress.errors for a status.

@@ -5,6 +5,7 @@
 
 #include "bind_bpe.h"
 #include "columns.h"
+#include "fastcompress/bpe/encode/canonical_pairs.h"
 #include "fastcompress/bpe/encode/dropout.h"
 
 namespace fastcompress::bindings {
@@ -244,6 +245,16 @@ py::array_t<TokenId> encode_pretokens(Tokenizer& tokenizer, py::handle text, py:
     return to_token_array(std::move(all));
 }
 
+// Returns uint8[size, row bytes]: bit u of row t is set if the bytes of t and u are encoded so as one pretoken.
+py::array_t<uint8_t> canonical_pairs(const Tokenizer& tokenizer, size_t num_threads) {
+    const size_t row_bytes = bpe::pair_row_bytes(tokenizer.vocabulary);
+    py::array_t<uint8_t> rows({tokenizer.vocabulary.size(), row_bytes});
+    const std::span<uint8_t> out(rows.mutable_data(), static_cast<size_t>(rows.size()));
+    const size_t threads = num_threads == 0 ? default_num_threads() : num_threads;
+    raise_if_failed(without_gil([&] { return bpe::canonical_pairs(tokenizer.vocabulary, threads, out); }));
+    return rows;
+}
+
 }  // namespace
 
 void bind_encoding(py::class_<Tokenizer>& tokenizer) {
@@ -258,7 +269,8 @@ void bind_encoding(py::class_<Tokenizer>& tokenizer) {
         .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
         .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),
              py::arg("begins"), py::arg("ends"), py::arg("dropout"), py::arg("num_threads"))
-        .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"));
+        .def("encode_by_merges", &encode_by_merges, py::arg("pretoken"))
+        .def("canonical_pairs", &canonical_pairs, py::arg("num_threads"));
 }
 
 }  // namespace fastcompress::bindings

@@ -11,5 +11,6 @@ PYBIND11_MODULE(_core, m) {
     fastcompress::bindings::bind_lz77(m);
     fastcompress::bindings::bind_context_mixer(m);
     fastcompress::bindings::bind_equal_info(m);
+    fastcompress::bindings::bind_greedy_dictionary(m);
     fastcompress::bindings::bind_archive(m);
 }

@@ -1,5 +1,5 @@
-// Memory that runs out, at every allocation of sessions with arithmetic coding, the context mixer, equal-info codebooks
-// and archives: everything is as it was before the call that failed. (Others: test_allocation_bpe.cc and _lz77.cc.)
+// Memory that runs out, at every allocation of sessions with arithmetic coding, the context mixer, equal-info codebooks,
+// greedy dictionaries and archives: everything is as it was before the call that failed. (Others: test_allocation_bpe.cc and _lz77.cc.)
 #include "failing_allocator.h"
 #include "fastcompress/archive/container.h"
 #include "fastcompress/arithmetic/adaptive_frequencies.h"
@@ -9,6 +9,9 @@
 #include "fastcompress/equal_info/codebook_encoder.h"
 #include "fastcompress/equal_info/codebook_trainer.h"
 #include "fastcompress/equal_info/windows.h"
+#include "fastcompress/greedy_dictionary/canonical_states.h"
+#include "fastcompress/greedy_dictionary/dictionary.h"
+#include "fastcompress/greedy_dictionary/trainer.h"
 
 namespace fastcompress {
 namespace {
@@ -188,6 +191,50 @@ void test_codebook() {
     }
 }
 
+// --- Greedy dictionaries ---
+
+void test_greedy_dictionary() {
+    using greedy_dictionary::CanonicalStates;
+    using greedy_dictionary::Dictionary;
+    const std::string text = wordy_text(7, 1500);
+    std::string long_text;
+    while (long_text.size() < 3 * 65536) long_text += text;
+    const std::vector<Bytes> documents = {as_bytes(text), as_bytes(long_text)};
+    for (const size_t num_threads : {1u, 2u}) {
+        walk_outcome(
+            "train_dictionary",
+            [&] {
+                return Dictionary::from_strings(
+                           *greedy_dictionary::train_dictionary(documents, {300, 2, num_threads, true}))
+                    ->serialize();
+            },
+            3);
+    }
+    const auto strings = *greedy_dictionary::train_dictionary(documents, {300, 1, 1, true});
+    const auto dictionary = std::make_shared<const Dictionary>(*Dictionary::from_strings(strings));
+    const ByteVector file = dictionary->serialize();
+    walk_outcome("Dictionary::parse", [&] { return Dictionary::parse(file)->serialize(); });
+    walk_outcome("CanonicalStates", [&] {
+        const CanonicalStates states(dictionary);
+        ByteVector row(states.row_bytes());
+        states.write_row(static_cast<uint32_t>(states.size() - 1), row);
+        return row;
+    });
+    struct Ids {
+        std::vector<uint32_t> ids;
+        const std::vector<uint32_t>& observe() const { return ids; }
+    };
+    for (const size_t num_threads : {1u, 2u}) {
+        Session<Ids>{"Dictionary::encode",
+                     [] {
+                         return Ids{{1, 2, 3}};
+                     },
+                     {[&](Ids& to) { dictionary->encode(as_bytes(long_text), num_threads, to.ids); }},
+                     64}
+            .walk();
+    }
+}
+
 // --- Archives ---
 
 struct Writing {
@@ -256,6 +303,7 @@ int main() {
     test_arithmetic_decoding();
     test_context_mixer();
     test_codebook();
+    test_greedy_dictionary();
     for (const auto method : {archive::Method::kLz, archive::Method::kCm}) {
         for (const size_t num_threads : {1u, 2u}) test_archive(method, num_threads);
     }

@@ -12,6 +12,7 @@ Modules are imported when they are first used:
 - `lz77`: parses of text into literals and matches, one-shot and incremental.
 - `arithmetic`: quantized distributions, arithmetic coders and an integer model of bytes.
 - `equal_info`: codebooks whose tokens carry about the same information each.
+- `greedy_dictionary`: any set of strings as tokens, by longest match, and which token may come next.
 - `archive`, with `compress` and `decompress`: files in the .fcz format.
 - `codec`: one interface for all of these tokenizations.
 - `compat`: drop-in replacements for other packages (`compat.tiktoken`).
@@ -35,6 +36,7 @@ if _TYPE_CHECKING:
         data,
         equal_info,
         evaluation,
+        greedy_dictionary,
         lz77,
         models,
         study,
@@ -57,6 +59,7 @@ __all__ = [
     "equal_info",
     "errors",
     "evaluation",
+    "greedy_dictionary",
     "lz77",
     "models",
     "pretokenizer",

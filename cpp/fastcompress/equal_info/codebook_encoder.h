@@ -1,11 +1,4 @@
-// Fast greedy parses with a codebook: several places of one text are parsed at once, and joined exactly.
-//
-// A walk in the trie waits for memory at every byte. So a text is cut into segments, and each thread walks several of
-// them side by side without branches, one step of each in turn. The start of a segment is a guess, since a token may
-// reach across it. But once two greedy parses end a token at the same place, they agree from there on, which in texts
-// happens soon. So the parse of the first segment, which is right, is followed into the second until it meets the parse
-// made there. If they never meet (in a run of equal bytes, say), the right parse is simply continued. In any case the
-// result is the plain greedy parse. Threads split a long text in the same way.
+// Greedy parses with a codebook: over a whole text, as fast as greedy_parse.h has it, or within pieces of it.
 #pragma once
 
 #include <span>

@@ -5,6 +5,8 @@
 #include <optional>
 #include <queue>
 
+#include "fastcompress/equal_info/words.h"
+
 namespace fastcompress::equal_info {
 namespace {
 
@@ -91,17 +93,8 @@ struct Extension {
     }
 };
 
-// The kinds of bytes that words, numbers, white space and symbols are made of.
-enum class Kind : uint8_t { kLetter, kDigit, kWhite, kSymbol };
-Kind kind_of(uint8_t byte) {
-    if (byte >= 0x80 || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z')) return Kind::kLetter;
-    if (byte >= '0' && byte <= '9') return Kind::kDigit;
-    return byte == ' ' || (byte >= 0x09 && byte <= 0x0d) ? Kind::kWhite : Kind::kSymbol;
-}
-
 bool stays_in_word(const Strings& strings, uint32_t node, uint8_t byte) {
-    if (strings.lengths[node] == 1 && strings.bytes[node] == ' ') return true;
-    return kind_of(strings.bytes[node]) == kind_of(byte);
+    return words::may_follow(strings.bytes[node], strings.lengths[node] == 1, byte);
 }
 
 // The `most` best extensions, the best first.

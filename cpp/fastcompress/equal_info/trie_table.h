@@ -68,6 +68,8 @@ class TrieTable {
         takes_second = fresh.takes_second;
         return goes_on;
     }
+    // The state of a walk that has reached a slot with a node.
+    State state_of(uint32_t slot) const { return uint64_t{slots_[slot] >> kBaseShift} << 32 | slot; }
     static uint32_t slot(State state) { return static_cast<uint32_t>(state); }
     uint32_t node_of_slot(uint32_t slot) const { return nodes_[slot]; }
     uint32_t node(State state) const { return nodes_[slot(state)]; }
@@ -97,7 +99,6 @@ class TrieTable {
     // A flag beside the state in an entry of the table of pairs: the second byte is taken, too.
     static constexpr uint64_t kTakesSecond = uint64_t{1} << 31;
 
-    State state_of(uint32_t slot) const { return uint64_t{slots_[slot] >> kBaseShift} << 32 | slot; }
     void place(std::span<const uint32_t> parents, std::span<const uint8_t> bytes);
     void fill_pairs();
 

@@ -11,10 +11,19 @@ A BPE object is immutable, can be shared by threads (encoding releases the GIL),
 
 from __future__ import annotations
 
+from fastcompress.bpe.canonical_pairs import WORD_PATTERN, CanonicalPairs
 from fastcompress.bpe.counts import PretokenCounts
 from fastcompress.bpe.offsets import TokenOffsets
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.tokenizer import BPE
 from fastcompress.formats.tokenizer_json import AddedToken
 
-__all__ = ["BPE", "AddedToken", "PretokenCounts", "StreamDecoder", "TokenOffsets"]
+__all__ = [
+    "BPE",
+    "WORD_PATTERN",
+    "AddedToken",
+    "CanonicalPairs",
+    "PretokenCounts",
+    "StreamDecoder",
+    "TokenOffsets",
+]

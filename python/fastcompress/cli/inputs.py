@@ -26,7 +26,7 @@ CORPUS_HELP = (
 )
 _CODEC_PATHS = (
     "a published vocabulary such as cl100k_base, o200k_base or gpt2, or the path of a saved vocabulary (.bpe), "
-    "tokenizer.json, rank file (.tiktoken; my.tiktoken:cl100k names its pattern), codebook or codec.json."
+    "tokenizer.json, rank file (.tiktoken; my.tiktoken:cl100k names its pattern), codebook, dictionary or codec.json."
 )
 CODEC_HELP = (
     "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), lz77, "

@@ -18,6 +18,7 @@ from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
 from fastcompress.codec.chat import ChatCodec
 from fastcompress.codec.equal_info import EqualInfoCodec, PaperEqualInfoCodec
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
+from fastcompress.codec.greedy_dictionary import GreedyDictionaryCodec
 from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
 from fastcompress.codec.protocol import Codec
@@ -34,6 +35,7 @@ __all__ = [
     "Codec",
     "CodecKind",
     "EqualInfoCodec",
+    "GreedyDictionaryCodec",
     "GzipCodec",
     "LZ77Codec",
     "LZPCodec",

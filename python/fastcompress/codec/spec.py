@@ -14,12 +14,14 @@ from fastcompress.bpe import BPE
 from fastcompress.codec.basic import BPECodec, ByteCodec
 from fastcompress.codec.equal_info import EqualInfoCodec
 from fastcompress.codec.files import codec_from_json, parse_json, read_blob
+from fastcompress.codec.greedy_dictionary import GreedyDictionaryCodec
 from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
 from fastcompress.codec.protocol import Codec
 from fastcompress.equal_info import Codebook
 from fastcompress.errors import ConfigError, DataError, FormatError
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS, PublishedEncoding
+from fastcompress.greedy_dictionary import GreedyDictionary
 
 CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "byte": ByteCodec,
@@ -28,7 +30,7 @@ CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "lzp": LZPCodec,
     "gzip": GzipCodec,
 }
-CODEC_FILES = "a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook or codec.json"
+CODEC_FILES = "a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook, dictionary or codec.json"
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\s")
 
 
@@ -39,9 +41,9 @@ def codec_from_spec(
 
     Args:
         spec: A key of CODECS_BY_NAME, for default settings; the name of a published encoding, such as "cl100k_base";
-            or the path of a codec.json, saved vocabulary, codebook, tokenizer.json or rank file. A rank file stores no
-            pattern: unless it is a published one, its path is followed by a colon and the pattern, as in
-            "my.tiktoken:cl100k".
+            or the path of a codec.json, saved vocabulary, codebook, greedy dictionary, tokenizer.json or rank file. A
+            rank file stores no pattern: unless it is a published one, its path is followed by a colon and the pattern,
+            as in "my.tiktoken:cl100k".
         default_pattern: The pattern of a rank file for which none is given; None to refuse such files. Decoding does
             not depend on it.
         other_names: Names that the caller handles itself, to be listed in the error for an unknown name.
@@ -67,11 +69,13 @@ def codec_from_spec(
         if isinstance(document := parse_json(blob), dict) and "model" in document and "format" not in document:
             return BPECodec(BPE.from_huggingface(Path(path)))
         return codec_from_json(document, path)
-    if Codebook.is_file(blob):
-        try:
+    try:
+        if Codebook.is_file(blob):
             return EqualInfoCodec(Codebook.from_bytes(blob))
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from error
+        if GreedyDictionary.is_file(blob):
+            return GreedyDictionaryCodec(GreedyDictionary.from_bytes(blob))
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
     if path.endswith(".tiktoken") or _RANK_LINE.match(blob):
         return BPECodec(_from_rank_file(path, blob, default_pattern))
     try:

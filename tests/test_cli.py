@@ -450,7 +450,7 @@ def test_a_run_is_evaluated_on_its_own_corpus(trained):
     assert result["forward_flops_per_byte"] == pytest.approx(flops * symbols / result["num_bytes"], rel=1e-12)
     text = run("eval", trained, "--device", "cpu", "--stride", 8).stdout
     assert f"forward FLOPs a byte: {result['forward_flops_per_byte']:,.0f}\n" in text
-    assert "(exact: no other tokens spell these bytes)" in text
+    assert "(exact: no other tokens can spell these bytes)" in text
     assert "stride 8" in text
     assert "no test split" in error_of("eval", trained, "--split", "test")
     assert "stride" in error_of("eval", trained, "--stride", 1000)

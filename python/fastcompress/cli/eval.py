@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--split", type=click.Choice(["train", "validation", "test"]), default="validation", show_default=True)
 @click.option("--stride", type=int, help="Tokens by which a window moves; fewer are slower, but give more context."
               "  [default: half the context]")  # fmt: skip
+@click.option("--canonical", is_flag=True, help="Give no probability to ids that the codec's encoder would not give.")
 @click.option("--batch-size", type=int, default=32, show_default=True, help="Windows at once; speed only.")
 @click.option("--which", type=click.Choice(["best", "last"]), default="best", show_default=True,
               help="Which checkpoint of the run.")  # fmt: skip
@@ -41,6 +42,7 @@ def evaluate(
     max_bytes: int | None,
     split: str,
     stride: int | None,
+    canonical: bool,
     batch_size: int,
     which: str,
     device: str,
@@ -62,7 +64,7 @@ def evaluate(
     if corpus or split != "train":
         for warning in _warnings(data, own, documents[: len(scored)], run.codec):
             click.echo(f"warning: {warning}", err=True)
-    result = _score(run, scored, stride, batch_size)
+    result = _score(run, scored, stride, batch_size, canonical=canonical)
     symbols_per_byte = (result.num_tokens + result.num_documents) / result.num_bytes
     flops_per_byte = run.model.flops().forward_per_token * symbols_per_byte
     report = {
@@ -78,7 +80,8 @@ def evaluate(
     show_result(report, _text(report, result), as_json)
 
 
-def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int) -> Evaluation:
+def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int, *, canonical: bool) -> Evaluation:
+    from fastcompress.data.canonical_rows import CanonicalRows
     from fastcompress.evaluation.bits_per_byte import evaluate as score
     from fastcompress.models.threads import choose_threads, limited_threads
 
@@ -92,7 +95,10 @@ def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int
 
         num_threads = choose_threads(batch_size, run.model.config.context_length, run.model.config.width)
         with limited_threads(num_threads):
-            return score(run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show)
+            rows = CanonicalRows(run.codec, run.model.config.context_length) if canonical else None
+            return score(
+                run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show, rows=rows
+            )
 
 
 def _data_of(directory: Path, corpus: str | None, text_key: str) -> tuple[RunData, RunData | None]:
@@ -132,7 +138,7 @@ def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec:
 
 def _text(report: dict[str, Any], result: Evaluation) -> str:
     meaning = (
-        "exact: no other tokens spell these bytes"
+        "exact: no other tokens can spell these bytes"
         if result.is_exact
         else "an upper bound: other tokens spell the same bytes too"
     )

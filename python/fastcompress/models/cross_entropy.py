@@ -43,8 +43,13 @@ class Head:
         logits = F.linear(hidden, self.rows)  # [..., V]
         return logits if self.softcap is None else self.softcap * torch.tanh(logits / self.softcap)  # [..., V]
 
-    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Cross entropy of ``targets int64[...]`` in nats, ``float32[...]``, from ``hidden [..., D]``."""
+    def nats(self, hidden: Tensor, targets: Tensor, legal: Tensor | None = None) -> Tensor:
+        """Return the cross entropy of ``targets int64[...]`` in nats, ``float32[...]``, from ``hidden [..., D]``.
+
+        ``legal``: as for `only_legal`; None: every id is.
+        """
+        if legal is not None:
+            return next_token_loss(only_legal(self(hidden), legal), targets, reduction="none")
         if hidden.is_cuda and HAS_KERNEL and hidden.dtype != torch.float64:
             flat = fused_nats(hidden.flatten(0, -2), self.rows, targets.flatten(), self.softcap)  # [...]
             return flat.view_as(targets)
@@ -58,7 +63,21 @@ def next_token_loss(logits: Tensor, targets: Tensor, *, reduction: Literal["mean
     return losses if reduction == "mean" else losses.view_as(targets)  # [] or [B, T]
 
 
-def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int | None) -> Tensor:
+def only_legal(logits: Tensor, legal: Tensor) -> Tensor:
+    """Set the logits of illegal ids to -inf.
+
+    Args:
+        logits: ``float[..., V]``, the last of the end of a document, which is always legal.
+        legal: ``uint8[..., (V - 1 + 7) // 8]``, a bit an id, the lowest first.
+    """
+    places = torch.arange(8, dtype=torch.uint8, device=legal.device)  # uint8[8]
+    bits = ((legal[..., None] >> places) & 1).flatten(-2)[..., : logits.size(-1) - 1]  # uint8[..., V - 1]
+    return logits.masked_fill(F.pad(bits, (0, 1), value=1) == 0, float("-inf"))  # [..., V]
+
+
+def head_nats(
+    hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int | None, legal: Tensor | None = None
+) -> Tensor:
     """Return the cross entropy of ``targets`` under ``head(hidden)`` in nats, ``float32[B, T]``.
 
     Args:
@@ -66,6 +85,7 @@ def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int |
         head: Of V rows.
         targets: ``int64[B, T]``, in [0, V).
         logits_at_once: Largest number of logits in a piece; None for one that suits the device.
+        legal: ``uint8[B, T, ...]``, as for `only_legal`; None: every id is.
     """
     if logits_at_once is None:
         logits_at_once = piece_of(hidden.device.type)
@@ -73,12 +93,15 @@ def head_nats(hidden: Tensor, head: Head, targets: Tensor, logits_at_once: int |
     if hidden.is_cuda and piece > _ALIGNED_EVENTS:
         piece -= piece % _ALIGNED_EVENTS
     if targets.numel() <= piece:
-        return head.nats(hidden, targets)  # [B, T]
+        return head.nats(hidden, targets, legal)  # [B, T]
 
-    pieces = zip(torch.split(hidden.flatten(0, -2), piece), torch.split(targets.flatten(), piece), strict=True)
+    flat: list[Tensor] = [hidden.flatten(0, -2), targets.flatten()]
+    if legal is not None:
+        flat.append(legal.flatten(0, -2))
+    pieces = zip(*(torch.split(column, piece) for column in flat), strict=True)
     if not torch.is_grad_enabled():
-        return torch.cat([head.nats(*both) for both in pieces]).view_as(targets)  # [B, T]
-    parts = [checkpoint(head.nats, *both, use_reentrant=False, preserve_rng_state=False) for both in pieces]
+        return torch.cat([head.nats(*one) for one in pieces]).view_as(targets)  # [B, T]
+    parts = [checkpoint(head.nats, *one, use_reentrant=False, preserve_rng_state=False) for one in pieces]
     return torch.cat(parts).view_as(targets)  # [B, T]
 
 

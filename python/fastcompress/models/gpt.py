@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fastcompress.codec import Codec
+from fastcompress.data.canonical_rows import LEGAL, CanonicalRows
 from fastcompress.data.rows import Rows, num_symbols
 from fastcompress.errors import ConfigError
 from fastcompress.models.attention import CausalSelfAttention, ValueResidual
@@ -24,7 +25,7 @@ from fastcompress.models.engram import Engram
 from fastcompress.models.gpt_settings import GPTSettings
 from fastcompress.models.gpt_size import size_of
 from fastcompress.models.presets import DEFAULT_PRESET, PRESETS, shape_of_depth
-from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, ModelSize
+from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, LanguageModel, ModelSize
 from fastcompress.models.settings import settings_from_json
 from fastcompress.models.spelled_bytes import SpelledBytes
 from fastcompress.models.tokens import NextTokenModel, token_bytes, token_rows
@@ -91,8 +92,12 @@ class GPTConfig(GPTSettings):
         return settings_from_json(cls, {name: value for name, value in fields.items() if name != "kind"}, "model")
 
     def rows(self, codec: Codec) -> Rows:
-        """Return rows of ids. Raises ConfigError if the vocabulary is not the codec's."""
-        return token_rows(codec, self.vocab_size, self.context_length)
+        """Return rows of ids, with masks if they are ``canonical``.
+
+        Raises ConfigError if the vocabulary is not the codec's, or if there is no mask for it.
+        """
+        rows = token_rows(codec, self.vocab_size, self.context_length)
+        return CanonicalRows(codec, self.context_length) if self.canonical else rows
 
     def build(self, kernels: Kernels = DEFAULT_KERNELS) -> GPT:
         """Make the model; its weights are drawn from torch's global generator."""
@@ -131,6 +136,10 @@ class GPT(NextTokenModel):
             self.spelled_input if config.tied_head or not config.spelled_bytes else SpelledBytes(*spelled)
         )
         self.init_weights()
+
+    def rows(self, codec: Codec) -> Rows:
+        """Return the configuration's rows. Raises MismatchError if they are not those of the codec."""
+        return LanguageModel.rows(self, codec)
 
     def read_codec(self, codec: Codec) -> None:
         """Pass the bytes of each token to the parts that use them. Raises ConfigError if tokens have none."""
@@ -203,7 +212,9 @@ class GPT(NextTokenModel):
         """Return the cross entropy of the targets, float32[B, S], in pieces if the logits are large."""
         context = Context(batch["input"], batch.get("position"), batch.get("document"))
         hidden = self.hidden(context)  # [B, S, D]
-        return head_nats(hidden, self.make_head(), batch["target"], self.kernels.logits_at_once)  # [B, S]
+        return head_nats(
+            hidden, self.make_head(), batch["target"], self.kernels.logits_at_once, batch.get(LEGAL)
+        )  # [B, S]
 
     def new_cache(self, lanes: int) -> Cache:
         """Make a cache for ``lanes`` sequences of at most ``context_length`` ids."""

@@ -46,6 +46,8 @@ class GPTSettings:
         attention_residuals: Each branch reads a mixture of earlier ones: "full", or "block" for sums of groups.
         residual_groups: The number of groups for "block".
         spelled_bytes: The number of leading bytes of a token whose vectors are added to its own; 0 for none.
+        canonical: Give no probability to ids that the codec's encoder would not give, in training, scores and generated
+            text (``codec/canonical.py``).
         engram_layers: The layers, counted from 0, with an n-gram memory.
         engram_orders: The lengths n of its n-grams.
         engram_heads: The number of hashes for each order.
@@ -78,6 +80,7 @@ class GPTSettings:
     attention_residuals: ResidualKind = "off"
     residual_groups: int = 8
     spelled_bytes: int = 0
+    canonical: bool = False
     engram_layers: tuple[int, ...] = ()
     engram_orders: tuple[int, ...] = (2, 3)
     engram_heads: int = 8

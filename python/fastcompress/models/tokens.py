@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from fastcompress.codec import Codec
+from fastcompress.data.canonical_rows import CanonicalRows
 from fastcompress.data.rows import Rows, TokenRows, num_symbols, spell
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
-from fastcompress.models.cross_entropy import next_token_loss
+from fastcompress.models.cross_entropy import next_token_loss, only_legal
 from fastcompress.models.flops import Flops, count_flops
 from fastcompress.models.protocol import Batch, LanguageModel, Stepper, device_of, evaluation_mode
 from fastcompress.models.trunk import Cache
@@ -121,6 +122,8 @@ class TokenStepper:
         assert isinstance(rows, TokenRows)
         self.model, self.codec, self.lanes, self.stride = model, codec, lanes, stride
         self.end = rows.end_of_document
+        self._canonical = rows.canonical if isinstance(rows, CanonicalRows) else None
+        self._states = [0] * lanes  # of the encoder, if illegal ids are masked
         self.done = [False] * lanes
         self._sequences: list[list[int]] = []  # with the end of document at the front
         self._num_known: list[int] = []  # bytes of each lane that were handed out
@@ -139,6 +142,8 @@ class TokenStepper:
             raise ConfigError(f"{len(prompts)} prompts were given for {self.lanes} lanes; give one for each")
         self._sequences = [list(prompt) for prompt in prompts]
         self._num_known = [len(self.codec.decode(np.asarray(prompt[1:], np.uint32))) for prompt in prompts]
+        if self._canonical is not None:
+            self._states = [int(self._canonical.states_of(prompt[1:])[-1]) for prompt in prompts]
         self._begins, self._num_read = [], [0] * self.lanes
         self.done = [False] * self.lanes
         self._cache, self._weights = None, None
@@ -148,9 +153,12 @@ class TokenStepper:
         return [*spell(self.codec, document).tolist(), self.end]
 
     def weights(self) -> Tensor:
-        """Return the logits of the next id of each lane, ``float[lanes, vocab_size]``."""
+        """Return the logits of the next id of each lane, ``float[lanes, vocab_size]``; -inf for illegal ones."""
         if self._weights is None:
             self._weights = self._compute()
+            if self._canonical is not None:
+                legal = torch.from_numpy(self._canonical.legal_rows(self._states)).to(self._weights.device)
+                self._weights = only_legal(self._weights, legal)
         return self._weights
 
     def push(self, symbols: Sequence[int]) -> list[bytes]:
@@ -161,6 +169,8 @@ class TokenStepper:
             self.done[lane] = self.done[lane] or symbol == self.end
             if not self.done[lane]:
                 self._sequences[lane].append(int(symbol))
+                if self._canonical is not None:
+                    self._states[lane] = int(self._canonical.states_of([symbol], self._states[lane])[-1])
             pieces.append(b"" if self.done[lane] else self._new_bytes(lane))
         return pieces
 

@@ -1,0 +1,100 @@
+"""Rows of token ids that say which are legal, so that only the encoder's own spelling of a text has a probability."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcompress.codec.canonical import Canonical, canonical_of
+from fastcompress.data.rows import Row, TokenRows
+from fastcompress.data.shards import TokenDataset
+
+LEGAL = "legal"
+_LOOK_BACK = 1024  # ids read at a time to find where a document begins
+
+
+@dataclass(frozen=True)
+class CanonicalRows(TokenRows):
+    """Rows of ids with masks.
+
+    Columns: those of `TokenRows`, and ``legal``, uint8[S, (vocab_size + 7) // 8]: bit v % 8, counted from the lowest,
+    of byte v // 8 is set if id v may be the target; the end of a document always may. It is a function of the ids
+    before.
+
+    Raises ConfigError if there is no exact mask for the codec.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        canonical_of(self.codec)
+
+    @property
+    def is_exact(self) -> bool:
+        """Every document has one spelling with a probability."""
+        return True
+
+    @property
+    def canonical(self) -> Canonical:
+        """The states of the encoder."""
+        return canonical_of(self.codec)
+
+    @property
+    def columns(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Type and shape of each column, by name."""
+        num_bytes = (self.codec.vocab_size + 7) // 8
+        return {**super().columns, LEGAL: (np.dtype(np.uint8), (self.context_length, num_bytes))}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the kind of rows, the codec and the length, as 64 hexadecimal digits."""
+        text = f"fastcompress canonical token rows, version 1\n{self.codec.fingerprint}\n{self.context_length}\n"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def training_row(self, dataset: TokenDataset, begin: int) -> Row:
+        """Return the row from token `begin` on; the document that it begins in is read from its beginning."""
+        row = super().training_row(dataset, begin)
+        before = self._document_before(dataset, begin)
+        states = self._states(np.concatenate((before, row["input"])))  # uint32[before + S]
+        return {**row, LEGAL: self.canonical.legal_rows(states[len(before) :])}
+
+    def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
+        """Yield the windows of a document with the masks of the whole document."""
+        states = self._states(np.array([self.end_of_document, *self.codec.encode(document).tolist()]))  # uint32[n + 1]
+        begin = 0
+        for row in super().scoring_rows(document, stride):
+            yield {**row, LEGAL: self.canonical.legal_rows(states[begin : begin + len(row["input"])])}
+            begin += stride
+
+    def stack(self, rows: Sequence[Row]) -> Row:
+        """Pad as `TokenRows` does; in the padding everything is legal."""
+        batch = super().stack([{name: column for name, column in row.items() if name != LEGAL} for row in rows])
+        shape = (*batch["input"].shape, (self.codec.vocab_size + 7) // 8)
+        batch[LEGAL] = np.full(shape, 255, np.uint8)
+        for index, row in enumerate(rows):
+            batch[LEGAL][index, : len(row[LEGAL])] = row[LEGAL]
+        return batch
+
+    def _document_before(self, dataset: TokenDataset, begin: int) -> npt.NDArray[np.int64]:
+        """Return the ids before token `begin` that belong to its document."""
+        parts: list[npt.NDArray[np.int64]] = []
+        while begin > 0:
+            part = dataset.read(max(0, begin - _LOOK_BACK), begin).astype(np.int64)
+            ends = np.flatnonzero(part == self.end_of_document)
+            parts.append(part[ends[-1] + 1 :] if len(ends) else part)
+            begin = 0 if len(ends) else begin - len(part)
+        return np.concatenate(parts[::-1]) if parts else np.zeros(0, np.int64)
+
+    def _states(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Return the state after each id; the end of a document leads to the state in which each begins."""
+        states = np.zeros(len(ids), np.uint32)
+        begin = 0
+        for end in [*np.flatnonzero(ids == self.end_of_document).tolist(), len(ids)]:
+            states[begin:end] = self.canonical.states_of(ids[begin:end])[1:]
+            begin = end + 1
+        return states

@@ -1,0 +1,144 @@
+"""Masks of illegal ids: every spelling but the encoder's own has no probability, in training, scores and decoding."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from fastcompress.bpe import BPE, WORD_PATTERN
+from fastcompress.codec import BPECodec, ByteCodec, Codec, GreedyDictionaryCodec
+from fastcompress.data import TokenDataset
+from fastcompress.data.canonical_rows import LEGAL, CanonicalRows
+from fastcompress.data.rows import TokenRows
+from fastcompress.errors import ConfigError
+from fastcompress.evaluation import evaluate, generate
+from fastcompress.greedy_dictionary import GreedyDictionary
+from fastcompress.models import GPT, GPTConfig
+from fastcompress.models.cross_entropy import Head, head_nats, only_legal
+from fastcompress.training.selfcheck import redraw_weights
+
+TEXT = b"to be or not to be, that is the  question: whether 'tis nobler\n\nto be " * 3
+DICTIONARY = GreedyDictionaryCodec(GreedyDictionary.train(TEXT, size=290))
+MERGES = BPECodec(BPE.train([TEXT.decode()] * 3, vocab_size=290, pattern=WORD_PATTERN))
+DOCUMENTS = [TEXT, b"", b"be that  or", "nöt\n".encode()]
+
+
+def make(codec: Codec, **settings: object) -> GPT:
+    torch.manual_seed(0)
+    shape = {"num_layers": 1, "num_heads": 1, "width": 16, "context_length": 12}
+    model = GPT(GPTConfig.from_json({"vocab_size": codec.vocab_size + 1, **shape, **settings}))
+    redraw_weights(model)
+    return model.eval()
+
+
+def test_bits_become_infinities() -> None:
+    logits, legal = torch.zeros(2, 11), torch.tensor([[0b10000001, 0b10], [255, 0]], dtype=torch.uint8)
+    masked = only_legal(logits, legal)
+    assert torch.isfinite(masked[0]).nonzero().flatten().tolist() == [0, 7, 9, 10]
+    assert torch.isfinite(masked[1]).nonzero().flatten().tolist() == [*range(8), 10]  # the last is the end
+
+
+@pytest.mark.parametrize("codec", [DICTIONARY, MERGES])
+def test_rows_have_the_masks_of_their_documents(codec: Codec) -> None:
+    """Wherever a window begins, as if its document had been read from the beginning."""
+    rows, plain = CanonicalRows(codec, 7), TokenRows(codec, 7)
+    expected: dict[tuple[int, ...], list[bytes]] = {}
+    for document in DOCUMENTS:
+        ids = codec.encode(document)
+        masks = rows.canonical.legal_rows(rows.canonical.states_of(ids))
+        expected[tuple(ids.tolist())] = [mask.tobytes() for mask in masks]
+        found = [row[LEGAL][row["weight"] > 0] for row in rows.scoring_rows(document, 3)]
+        assert [mask.tobytes() for mask in np.concatenate(found)] == expected[tuple(ids.tolist())]
+    data = TokenDataset.from_documents(DOCUMENTS, codec)
+    stream = [mask for masks in expected.values() for mask in masks]
+    for begin in range(data.num_tokens):
+        row = rows.training_row(data, begin)
+        assert {name: row[name].tolist() for name in ("input", "target")} == {
+            name: plain.training_row(data, begin)[name].tolist() for name in ("input", "target")
+        }
+        wanted = [stream[(begin + 1 + j) % len(stream)] for j in range(7)]
+        assert [mask.tobytes() for mask in row[LEGAL]] == wanted
+    batch = rows.stack([row, next(iter(rows.scoring_rows(b"to", 3)))])
+    assert (batch[LEGAL][1, -1] == 255).all()
+    assert rows.is_exact
+    assert rows.columns[LEGAL] == (np.dtype(np.uint8), batch[LEGAL].shape[1:])
+    assert rows.fingerprint != plain.fingerprint
+
+
+@pytest.mark.parametrize("codec", [DICTIONARY, MERGES])
+def test_all_spellings_of_short_texts_share_the_probability_of_one(codec: Codec) -> None:
+    """Unmasked, other spellings have some; masked, they have none, and the encoder's has more."""
+    model, text = make(codec), b"to be"
+    ids = {codec.decode([number]): number for number in range(codec.vocab_size)}
+    cuts = [[*places] for n in range(len(text)) for places in itertools.combinations(range(1, len(text)), n)]
+    spellings = []
+    for places in cuts:
+        parts = [text[a:b] for a, b in itertools.pairwise([0, *places, len(text)])]
+        if all(part in ids for part in parts):
+            spellings.append([ids[part] for part in parts])
+    assert len(spellings) > 2
+    own = codec.encode(text).tolist()
+    states = CanonicalRows(codec, 12).canonical
+    legal = []
+    for spelling in spellings:
+        try:
+            states.states_of(spelling)
+        except Exception:
+            continue
+        legal.append(spelling)
+    assert legal == [own]
+    unmasked = evaluate(model, codec, [text])
+    masked = evaluate(model, codec, [text], rows=CanonicalRows(codec, 12))
+    assert masked.bits_per_byte < unmasked.bits_per_byte
+    assert (masked.is_exact, unmasked.is_exact) == (True, False)
+
+
+@pytest.mark.parametrize("codec", [DICTIONARY, MERGES])
+def test_a_model_with_masks_trains_scores_and_generates_by_them(codec: Codec) -> None:
+    model = make(codec, canonical=True)
+    rows = model.rows(codec)
+    assert isinstance(rows, CanonicalRows)
+    batch = {name: torch.from_numpy(column) for name, column in
+             rows.stack([next(iter(rows.scoring_rows(document, 12))) for document in DOCUMENTS]).items()}  # fmt: skip
+    nats = model.nats(batch)
+    assert nats.isfinite().all()
+    nats.sum().backward()
+    assert model.head.weight.grad is not None
+    assert model.head.weight.grad.isfinite().all()
+    for seed in range(3):  # what is drawn is what the encoder gives for its bytes
+        stepper = model.stepper(codec, 2)
+        stepper.begin([b"to b", b""])
+        generator, drawn = torch.Generator().manual_seed(seed), []
+        for _ in range(30):
+            weights = stepper.weights()[:, :-1].softmax(-1)  # never the end
+            assert ((weights > 0).sum(1) < codec.vocab_size).any() or not drawn
+            drawn.append(torch.multinomial(weights, 1, generator=generator).flatten().tolist())
+            stepper.push(drawn[-1])
+        for lane, prompt in enumerate((b"to b", b"")):
+            ids = codec.encode(prompt).tolist() + [symbols[lane] for symbols in drawn]
+            assert codec.encode(codec.decode(ids)).tolist() == ids
+    assert "".join(generate(model, codec, b"to b", max_tokens=10))
+
+
+def test_pieces_of_the_logits_keep_their_masks() -> None:
+    torch.manual_seed(0)
+    hidden, head = torch.randn(2, 5, 4, requires_grad=True), Head(torch.randn(20, 4))
+    legal = torch.randint(256, (2, 5, 3), dtype=torch.uint8)
+    targets = torch.full((2, 5), 19)
+    whole = head_nats(hidden, head, targets, None, legal)
+    torch.testing.assert_close(head_nats(hidden, head, targets, 60, legal), whole)
+    by_hand = -only_legal(head(hidden), legal).log_softmax(-1)[..., 19]
+    torch.testing.assert_close(whole, by_hand)
+    assert math.isfinite(float(whole.sum()))
+
+
+def test_codecs_without_masks_are_refused() -> None:
+    with pytest.raises(ConfigError, match="codec is byte, for which there is no exact mask"):
+        CanonicalRows(ByteCodec(), 4)
+    other = BPECodec(BPE.train(["to be or not"], vocab_size=260))
+    with pytest.raises(ConfigError, match=r"another pattern than bpe\.WORD_PATTERN"):
+        CanonicalRows(other, 4)

@@ -332,7 +332,13 @@ def test_golden_vectors() -> None:
 
 @pytest.mark.parametrize("num_rounds", [0, 1, 5])
 def test_training_is_as_said(num_rounds: int) -> None:
-    documents = [SAMPLE[:120], b"", *(SAMPLE[begin : begin + 70] for begin in range(100, 240, 20)), b"\0\1" * 20]
+    documents = [
+        SAMPLE[:120],
+        b"qzx" * 50,
+        b"",
+        *(SAMPLE[begin : begin + 70] for begin in range(100, 240, 20)),
+        b"\0\1" * 20,
+    ]
     words = GreedyDictionary.train(documents, 300, within_words=False, num_rounds=num_rounds)
     assert set(words.strings) == oracle.trained(set(SINGLES), documents, 300, num_rounds)
 

@@ -58,7 +58,7 @@ def trained(strings: set[bytes], documents: Sequence[bytes], size: int, num_roun
             break
         every = strings | set(added)
         totals = [saved_tokens(every, text) for text in documents]
-        saves = {s: sum(total[s] for total in totals) for s in every if len(s) > 1}
+        saves = {s: sum(min(total[s], 12) for total in totals) for s in every if len(s) > 1}
         longer = sorted(saves, key=lambda s: (-saves[s], len(s), s))
         strings = {s for s in every if len(s) == 1} | set(longer[: size - 256])
     return min(sets, key=lambda some: sum(map(len, parse(some))))

@@ -332,15 +332,18 @@ def test_golden_vectors() -> None:
 
 @pytest.mark.parametrize("num_rounds", [0, 1, 5])
 def test_training_is_as_said(num_rounds: int) -> None:
-    documents = [
-        SAMPLE[:120],
-        b"qzx" * 50,
-        b"",
-        *(SAMPLE[begin : begin + 70] for begin in range(100, 240, 20)),
-        b"\0\1" * 20,
-    ]
+    documents = [SAMPLE[:120], b"", *(SAMPLE[begin : begin + 70] for begin in range(100, 240, 20)), b"\0\1" * 20]
     words = GreedyDictionary.train(documents, 300, within_words=False, num_rounds=num_rounds)
     assert set(words.strings) == oracle.trained(set(SINGLES), documents, 300, num_rounds)
+
+
+def test_no_text_counts_too_much_in_training() -> None:
+    rng = random.Random(4)
+    documents = [b"".join(rng.choices([b"qzx", b"zzq", b"xqw"], k=90))]
+    documents += [b"".join(rng.choices([b"ab", b"cd", b"ef", b"gh", b"ij", b"."], k=12)) for _ in range(20)]
+    words = GreedyDictionary.train(documents, 264, within_words=False, num_rounds=3)
+    assert set(words.strings) == oracle.trained(set(SINGLES), documents, 264, 3)
+    assert set(words.strings) != oracle.trained(set(SINGLES), documents, 264, 3, most_in_text=1000)
 
 
 @pytest.mark.parametrize("options", [{}, {"within_words": False}, {"num_rounds": 0}, {"start": [b" of", b"th"]}])

@@ -337,6 +337,15 @@ def test_training_is_as_said(num_rounds: int) -> None:
     assert set(words.strings) == oracle.trained(set(SINGLES), documents, 300, num_rounds)
 
 
+def test_no_text_counts_too_much_in_training() -> None:
+    rng = random.Random(4)
+    documents = [b"".join(rng.choices([b"qzx", b"zzq", b"xqw"], k=90))]
+    documents += [b"".join(rng.choices([b"ab", b"cd", b"ef", b"gh", b"ij", b"."], k=12)) for _ in range(20)]
+    words = GreedyDictionary.train(documents, 264, within_words=False, num_rounds=3)
+    assert set(words.strings) == oracle.trained(set(SINGLES), documents, 264, 3)
+    assert set(words.strings) != oracle.trained(set(SINGLES), documents, 264, 3, most_in_text=1000)
+
+
 @pytest.mark.parametrize("options", [{}, {"within_words": False}, {"num_rounds": 0}, {"start": [b" of", b"th"]}])
 def test_training_does_not_depend_on_threads(options: dict[str, Any]) -> None:
     documents = [SAMPLE[:700], b"", SAMPLE * 100, b"\x00\x01" * 500]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fastcompress as fc
-from fastcompress import archive, arithmetic, equal_info, lz77, pretokenizer
+from fastcompress import archive, arithmetic, equal_info, greedy_dictionary, lz77, pretokenizer
 from fastcompress.bpe import BPE, PretokenCounts
 from fastcompress.cli import main
 from fastcompress.codec import (
@@ -152,6 +152,7 @@ def test_names_that_no_file_can_have_are_refused(name: str) -> None:
         lambda: codec_from_spec(name),
         lambda: load_corpus(name),
         lambda: equal_info.Codebook.load(name),
+        lambda: greedy_dictionary.GreedyDictionary.load(name),
         lambda: arithmetic.ContextMixer.load(name),
     ]
     for call in calls:

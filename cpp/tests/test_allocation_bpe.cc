@@ -5,6 +5,7 @@
 
 #include "failing_allocator.h"
 #include "fastcompress/bpe/encode/batch_encoder.h"
+#include "fastcompress/bpe/encode/canonical_pairs.h"
 #include "fastcompress/bpe/encode/decoder.h"
 #include "fastcompress/bpe/encode/dropout.h"
 #include "fastcompress/bpe/encode/text_encoder.h"
@@ -318,6 +319,14 @@ void test_encode_batch(const bpe::Vocabulary& vocabulary, size_t num_threads) {
                   },
                   {encode, encode}}
         .walk();
+    walk_outcome(
+        "canonical_pairs",
+        [&] {
+            std::vector<uint8_t> rows(vocabulary.size() * bpe::pair_row_bytes(vocabulary));
+            CHECK(bpe::canonical_pairs(vocabulary, num_threads, rows).ok());
+            return rows;
+        },
+        3);
     walk_outcome("encode_batch_with_dropout", [&] {
         const auto batch = bpe::encode_batch_with_dropout(vocabulary, dropout_texts, 0.2, num_threads);
         return bytes_of_numbers(batch.tokens.tokens());

@@ -34,7 +34,9 @@ def saved_tokens(strings: Collection[bytes], text: bytes) -> Counter[bytes]:
     return saved
 
 
-def trained(strings: set[bytes], documents: Sequence[bytes], size: int, num_rounds: int) -> set[bytes]:
+def trained(
+    strings: set[bytes], documents: Sequence[bytes], size: int, num_rounds: int, most_in_text: int = 12
+) -> set[bytes]:
     """A set that grows and is exchanged as trainer.h says, without words, and with a share of a quarter."""
 
     def parse(some: set[bytes]) -> list[list[bytes]]:
@@ -58,7 +60,7 @@ def trained(strings: set[bytes], documents: Sequence[bytes], size: int, num_roun
             break
         every = strings | set(added)
         totals = [saved_tokens(every, text) for text in documents]
-        saves = {s: sum(total[s] for total in totals) for s in every if len(s) > 1}
+        saves = {s: sum(min(total[s], most_in_text) for total in totals) for s in every if len(s) > 1}
         longer = sorted(saves, key=lambda s: (-saves[s], len(s), s))
         strings = {s for s in every if len(s) == 1} | set(longer[: size - 256])
     return min(sets, key=lambda some: sum(map(len, parse(some))))

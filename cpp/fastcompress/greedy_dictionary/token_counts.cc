@@ -1,6 +1,7 @@
 #include "fastcompress/greedy_dictionary/token_counts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fastcompress/common/parallel.h"
 #include "fastcompress/equal_info/words.h"
@@ -85,9 +86,17 @@ TokenCounts count_tokens(const Dictionary& dictionary, std::span<const Bytes> te
 
 std::vector<int64_t> saved_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, size_t num_threads) {
     const std::vector<uint8_t> shorter = shorter_lengths(dictionary);
-    std::vector<std::vector<int64_t>> parts(num_parts_of(texts, num_threads));
-    for (auto& saved : parts) saved.resize(dictionary.size());
-    for_each_text(texts, parts.size(), [&](size_t part, Bytes text) {
+    struct Part {
+        std::vector<int64_t> saved;
+        std::vector<int64_t> here;  // in the present text
+    };
+    std::vector<Part> parts(num_parts_of(texts, num_threads));
+    for (Part& part : parts) {
+        part.saved.resize(dictionary.size());
+        part.here.resize(dictionary.size());
+    }
+    for_each_text(texts, parts.size(), [&](size_t k, Bytes text) {
+        auto& [saved, here] = parts[k];
         std::vector<uint32_t> longest(text.size());
         std::vector<uint32_t> to_end(text.size() + 1);  // [x]: tokens from x to the end
         for (size_t x = text.size(); x-- > 0;) {
@@ -98,13 +107,17 @@ std::vector<int64_t> saved_tokens(const Dictionary& dictionary, std::span<const 
         for (size_t x = 0; x < text.size(); x += dictionary.length(longest[x])) {
             const uint32_t id = longest[x];
             if (shorter[id] == 0) continue;
-            parts[part][id] += int64_t{to_end[x + shorter[id]]} - int64_t{to_end[x + dictionary.length(id)]};
+            here[id] += int64_t{to_end[x + shorter[id]]} - int64_t{to_end[x + dictionary.length(id)]};
+        }
+        for (size_t x = 0; x < text.size(); x += dictionary.length(longest[x])) {
+            const uint32_t id = longest[x];
+            saved[id] += std::min(std::exchange(here[id], 0), kMostSavedInText);
         }
     });
-    for (size_t part = 1; part < parts.size(); ++part) {
-        for (size_t id = 0; id < dictionary.size(); ++id) parts[0][id] += parts[part][id];
+    for (size_t k = 1; k < parts.size(); ++k) {
+        for (size_t id = 0; id < dictionary.size(); ++id) parts[0].saved[id] += parts[k].saved[id];
     }
-    return std::move(parts[0]);
+    return std::move(parts[0].saved);
 }
 
 }  // namespace fastcompress::greedy_dictionary

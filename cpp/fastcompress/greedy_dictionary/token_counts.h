@@ -72,8 +72,10 @@ TokenCounts count_tokens(const Dictionary& dictionary, std::span<const Bytes> te
 
 // Returns how many tokens each string saves, to first order: wherever the parse takes it, the tokens that the rest of
 // the text would cost from the end of its longest prefix that is a string, less those that it costs from its own end.
-// Below zero if the parse would be better without it; 0 for single bytes. Texts are parsed alone, and have less than
-// 2^32 bytes. O(bytes * depth of a walk).
+// Below zero if the parse would be better without it; 0 for single bytes. A text counts for at most kMostSavedInText, so
+// that a name that one text repeats does not displace strings that other texts need. Texts are parsed alone, and have
+// less than 2^32 bytes. O(bytes * depth of a walk).
+inline constexpr int64_t kMostSavedInText = 12;
 std::vector<int64_t> saved_tokens(const Dictionary& dictionary, std::span<const Bytes> texts, size_t num_threads);
 
 }  // namespace fastcompress::greedy_dictionary

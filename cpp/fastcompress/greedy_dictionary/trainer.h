@@ -4,6 +4,11 @@
 // parses the corpus with all of these, and drops as many strings: those that save least (token_counts.h). The number of
 // exchanges falls from round to round, and the set that took the fewest tokens is kept.
 //
+// Tried with 8,192 strings, 14 MB of English and BPE's strings to start from, bytes per token of a held-out text:
+// strings dropped by how often they are taken times the tokens that their bytes alone would cost, 3.603; by what they
+// save in the parse, 3.609; by that, at most 4, 8, 12 or 20 of it in one text, 3.613, 3.620, 3.620, 3.620. Joining
+// three tokens as well: 3.729 instead of 3.720 in training, but no more on the held-out text.
+//
 // Without strings to start from, the set first grows from the single bytes in the same way, adding half as many strings
 // as there are at a time. The strings of a BPE vocabulary are a somewhat better start.
 #pragma once

@@ -20,7 +20,7 @@ inline size_t pair_row_bytes(const Vocabulary& vocabulary) {
 // Sets bit u of row t if the bytes of t and u, as one pretoken, are encoded as t u, and clears all others. `rows` has
 // size() rows of pair_row_bytes(). Bits of ids that no encoding has (special, unused) are cleared.
 // kInvalidArgument if the vocabulary has a token that encodes its own bytes only as a whole pretoken (with ignore_merges,
-// say), so that pairs do not decide. O(size()^2 * bytes): about 10 s of one core for 8,192 ids.
+// say), so that pairs do not decide. O(size()^2 * bytes): about 15 s of one core for 8,192 ids.
 Status canonical_pairs(const Vocabulary& vocabulary, size_t num_threads, std::span<uint8_t> rows);
 
 }  // namespace fastcompress::bpe

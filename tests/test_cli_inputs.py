@@ -41,6 +41,7 @@ READS = {
     "tune": "--corpus IN --codec byte --tokens 64 --layers 1 --heads 1 --width 8 --context 8 -o OUT",
     "eval": "IN",
     "generate": "IN --max-tokens 1",
+    "receipt": "IN --data IN",
     "study": "quick -o IN",
     "sft": "IN --data IN --run-dir OUT",
     "chat": "IN",

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 from fastcompress.bpe import BPE
 from fastcompress.cli import main
-from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec, LZ77Codec
+from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec, GreedyDictionaryCodec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
 from fastcompress.evaluation import Receipt, make_receipt, read_receipt
 from fastcompress.evaluation.receipts import MAGIC
+from fastcompress.greedy_dictionary import GreedyDictionary
 from fastcompress.models import LanguageModel, make_model_config
 from fastcompress.training.selfcheck import redraw_weights
 from tests.byte_bigram import ByteBigramConfig
@@ -25,6 +26,7 @@ BYTE_LATENT = {
     "kind": "byte-latent", "context_length": 24, "width": 16, "num_layers": 1, "num_heads": 1, "local_width": 8,
     "encoder_layers": 1, "decoder_layers": 1, "local_heads": 1, "patcher": "lz77", "min_bytes": 2,
 }  # fmt: skip
+WORDS = GreedyDictionaryCodec(GreedyDictionary.train(b"to be or not to be, that is the question" * 3, size=270))
 BPE_CODEC = BPECodec(BPE.train([b"to be or not to be that is the question"], vocab_size=270))
 
 
@@ -42,7 +44,8 @@ def assert_size(made: Receipt) -> None:
 
 
 @pytest.mark.parametrize(
-    ("codec", "settings"), [(ByteCodec(), SMALL), (BPE_CODEC, SMALL), (LZ77Codec(), SMALL), (ByteCodec(), BYTE_LATENT)]
+    ("codec", "settings"),
+    [(ByteCodec(), SMALL), (BPE_CODEC, SMALL), (WORDS, {**SMALL, "canonical": True}), (ByteCodec(), BYTE_LATENT)],
 )
 @pytest.mark.parametrize("lanes", [1, 3, 99])
 def test_the_code_has_the_claimed_size_and_decodes(codec: Codec, settings: dict[str, object], lanes: int) -> None:

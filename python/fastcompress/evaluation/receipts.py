@@ -182,7 +182,7 @@ def _digest(documents: Sequence[bytes]) -> str:
 
 def _probabilities(stepper: Stepper) -> npt.NDArray[np.float32]:
     """The probabilities of the next symbol of each lane, ``float32[lanes, A]``."""
-    return torch.softmax(stepper.weights().float(), dim=-1).cpu().numpy()
+    return torch.softmax(stepper.weights().detach().float(), dim=-1).cpu().numpy()
 
 
 def _encode(stepper: Stepper, documents: Sequence[bytes], progress: Progress | None) -> bytes:

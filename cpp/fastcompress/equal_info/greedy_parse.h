@@ -147,8 +147,8 @@ void Lanes<Strings>::walk_all(size_t begin, size_t segment) {
                 const size_t excess = strings_.excess_of_slot(slot);
                 size_t takes_second;
                 const uint64_t goes_on = table_.step_or_start(states[k], *next[k], next[k] - excess, takes_second);
-                next[k] += 1 + ((takes_second - excess) & ~goes_on);
-                out[k] += 1 + goes_on;
+                next[k] += static_cast<ptrdiff_t>(1 + ((takes_second - excess) & ~goes_on));  // perhaps back
+                out[k] += static_cast<ptrdiff_t>(1 + goes_on);
             }
         }
         next_ = next;

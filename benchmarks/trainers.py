@@ -257,7 +257,8 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
     header = {
         "suite": "trainers",
         "date": datetime.date.today().isoformat(),
-        "command": "python benchmarks/trainers.py compare " + " ".join(f"--{name} PATH" for name in clones),
+        "command": f"python benchmarks/trainers.py compare --presets {presets} --rounds {rounds} "
+        + " ".join(f"--{name} PATH" for name in clones),
         "commit": commit,
         "machine": {**results_file.machine(), "card": torch.cuda.get_device_name(), "torch": torch.__version__},
     }

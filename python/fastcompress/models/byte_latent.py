@@ -29,7 +29,7 @@ from fastcompress.models.blocks import Block, RMSNorm, make_mlp
 from fastcompress.models.byte_latent_decoding import ByteLatentCache, read_with_cache
 from fastcompress.models.cross_entropy import Head, bytes_per_logit, head_nats, piece_of
 from fastcompress.models.flops import Flops
-from fastcompress.models.protocol import DEFAULT_KERNELS, AttentionKind, Batch, Kernels, ModelSize
+from fastcompress.models.protocol import DEFAULT_KERNELS, AttentionKind, Batch, Kernels, LanguageModel, ModelSize
 from fastcompress.models.settings import check_counts, settings_from_json
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.models.trunk import Cache, Context, Trunk, in_stream_type
@@ -208,9 +208,7 @@ class ByteLatent(NextTokenModel):
                     nn.init.zeros_(module.weight)
         nn.init.normal_(self.head.weight, std=HEAD_STD)
 
-    def rows(self, codec: Codec) -> PatchRows:
-        """Return rows of bytes and ends of patches. Raises ConfigError if the codec is not bytes."""
-        return self.config.rows(codec)
+    rows = LanguageModel.rows  # those of the configuration
 
     def latents(self, encoded: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Let the global network read the patches.
@@ -253,7 +251,7 @@ class ByteLatent(NextTokenModel):
         x = self.encoder(in_stream_type(self.embedding(ids)), context)  # [B, S, d]
         if self.num_patches:
             x = self.add_patches(x, *self.latents(x, ends))  # [B, S, d]
-        normed: Tensor = self.norms[3](self.decoder(x, Context(ids)))  # [B, S, d]
+        normed: Tensor = self.norms[3](self.decoder(x, context))  # [B, S, d]
         return normed
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -137,9 +137,7 @@ class GPT(NextTokenModel):
         )
         self.init_weights()
 
-    def rows(self, codec: Codec) -> Rows:
-        """Return the configuration's rows. Raises MismatchError if they are not those of the codec."""
-        return LanguageModel.rows(self, codec)
+    rows = LanguageModel.rows  # those of the configuration
 
     def read_codec(self, codec: Codec) -> None:
         """Pass the bytes of each token to the parts that use them. Raises ConfigError if tokens have none."""

@@ -9,6 +9,8 @@ from fastcompress.models.engram import CONVOLUTION_TAPS, table_sizes
 from fastcompress.models.gpt_settings import GPTSettings
 from fastcompress.models.protocol import Kernels, ModelSize
 
+MASKED_BYTES = 16  # of a logit that may be illegal: as bytes_per_logit on a CPU, and its mask and the masked copy
+
 
 def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSize:
     """Estimate the size of ``config.build(kernels)`` on a kind of device."""
@@ -26,7 +28,7 @@ def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSiz
         recomputed_per_row=config.context_length * (config.num_layers * 6 * config.width + block + block // 2 + others),
         logits_per_row=config.context_length * config.vocab_size,
         logits_at_once=max(kernels.logits_at_once or piece_of(device_type), config.vocab_size),
-        bytes_per_logit=bytes_per_logit(device_type),
+        bytes_per_logit=MASKED_BYTES if config.canonical else bytes_per_logit(device_type),
     )
 
 

@@ -8,7 +8,6 @@ same memory, so batches are copied to where the recording read them, and learnin
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,7 +71,7 @@ class GraphedStep(OptimizerStep):
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._outputs: tuple[Tensor, Tensor] = self.update(self._inputs)
         except Exception as error:  # whatever a library does that graphs forbid
-            reason: Any = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             warnings.warn(f"the step cannot be recorded as a CUDA graph and runs without: {reason}", stacklevel=3)
             torch.cuda.synchronize()
             self.optimizer.zero_grad(set_to_none=True)

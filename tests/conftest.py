@@ -21,6 +21,15 @@ if os.environ.get("CI") == "true":
     hypothesis.settings.load_profile("ci")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Campaigns run only where `-m` names them: an `-m` in addopts would give way to that of `pytest -m "not slow"`."""
+    if "campaign" in config.getoption("markexpr"):
+        return
+    campaigns = [item for item in items if item.get_closest_marker("campaign")]
+    config.hook.pytest_deselected(items=campaigns)
+    items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+
+
 @pytest.fixture(scope="session")
 def data_directory() -> Path:
     """The folder of test corpora that FASTCOMPRESS_DATA names; without it tests skip, or fail in CI."""

@@ -162,6 +162,7 @@ def test_flops_are_those_that_run() -> None:
     assert counter.get_total_flops() == model.flops().forward
 
 
+@pytest.mark.slow
 def test_the_whole_way_of_a_run(tmp_path: Path) -> None:
     """It learns a document by heart, to under 0.05 bits per byte, is kept, scored in windows and continues it."""
     document = b"She sells sea shells by the sea shore; the shells she sells are sea-shore shells."

@@ -7,7 +7,7 @@
 Every arm is trained from scratch on the same rows for the same number of steps. The baseline is also trained for four
 fifths of them, which gives the slope of bits per byte over the logarithm of steps. An arm that costs more FLOPs (or
 seconds) a step than the baseline would make fewer steps in the same budget, and is charged that slope times the
-logarithm of the ratio. Seconds are measured one arm after the other, without neighbours.
+logarithm of the ratio. Seconds are measured one arm after the other on each card, without neighbours.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import concurrent.futures
 import datetime
 import json
 import math
+import os
+import queue
 import statistics
 import subprocess
 import sys
@@ -60,7 +62,6 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
     "Engram of bigrams": (BIGRAMS, MUON, 1.0, 3),
     "gpt2 + AdamW at 1e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 1e-3}, 1.0, 3),
     "gpt2 + AdamW at 3e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 3e-3}, 1.0, 3),
-    "modern + Muon": ({"mlp": "swiglu"}, MUON, 1.0, 3),
     "speedrun + Muon": (RECIPE, MUON, 1.0, 3),
 }
 
@@ -131,7 +132,7 @@ def one(arm: str, seed: int, shards: Path, validation: Path, speed: bool, device
 @click.option("--shards", type=Path, required=True, help="What `fastcompress encode` wrote.")
 @click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
 @click.option("--out", type=Path, required=True, help="The results file; arms that it holds are not trained again.")
-@click.option("--jobs", default=1, show_default=True, help="Runs at a time on the card.")
+@click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
 @click.option("--seconds", default=1e9, help="Start nothing after this time.")
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, commit: str) -> None:
@@ -139,6 +140,10 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
     import torch
 
     begin = time.monotonic()
+    num_cards = max(1, torch.cuda.device_count())
+    free: queue.SimpleQueue[int] = queue.SimpleQueue()  # a card for each run that may start
+    for card in [*range(num_cards)] * jobs:
+        free.put(card)
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": [], "speeds": {}}
     done = {(one["arm"], one["seed"]) for one in found["runs"]}
     seeds = max(number for *_, number in ARMS.values())
@@ -150,22 +155,31 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
             return None
         places = ["--shards", str(shards), "--validation", str(validation)]
         command = [sys.executable, __file__, "one", arm, str(seed), *places, *flags]
+        card = free.get()
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": str(card)}
         try:
-            process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30)
+            process = subprocess.run(
+                command, stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=environment
+            )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             click.echo(f"{arm}, seed {seed}: {error}", err=True)
             return None
+        finally:
+            free.put(card)
         answer: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
         click.echo(f"{time.monotonic() - begin:4.0f} s {arm}, seed {seed}: {answer['bits_per_byte']:.4f}")
         return answer
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs * num_cards) as pool:
         for answer in pool.map(lambda pair: result_of(*pair), wanted):
             if answer is not None:
                 found["runs"].append(answer)
-    for arm in ARMS:
-        if arm not in found["speeds"] and ARMS[arm][3] > 1 and ARMS[arm][2] == 1.0:
-            answer = result_of(arm, 0, "--speed")
+    timed = [arm for arm in ARMS if arm not in found["speeds"] and ARMS[arm][3] > 1 and ARMS[arm][2] == 1.0]
+    free = queue.SimpleQueue()
+    for card in range(num_cards):
+        free.put(card)
+    with concurrent.futures.ThreadPoolExecutor(num_cards) as pool:
+        for arm, answer in zip(timed, pool.map(lambda arm: result_of(arm, 0, "--speed"), timed), strict=True):
             if answer is not None:
                 found["speeds"][arm] = answer["tokens_per_second"]
     found["header"] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -156,8 +157,11 @@ def nanochat(clone: Path, folder: Path) -> dict[str, Any]:
     return stretches(step, num_steps, passes * rows * context)
 
 
-def fastcompress(preset: str, folder: Path) -> dict[str, Any]:
-    """`training.train` with a preset, as a run of the command line makes it."""
+def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -> dict[str, Any]:
+    """`training.train` with a preset, as a run of the command line makes it, in each of ``ranks`` processes.
+
+    Others than the first have no records to return.
+    """
     from fastcompress import data, models, training
 
     is_small = preset.startswith("gpt2")
@@ -175,20 +179,21 @@ def fastcompress(preset: str, folder: Path) -> dict[str, Any]:
     settings = {"preset": name, "num_layers": 12, "width": 768, "context_length": context, **fields}
     config = training.TrainConfig(
         steps=(STRETCHES + 1) * num_steps,
-        batch_size=rows * passes,
+        batch_size=rows * passes * ranks,
         micro_batch_size=rows,
         log_every=num_steps,
         num_evals=1,
         eval_bytes=1,
         self_check=False,
         optimizer="adamw" if is_small else "muon",
-    )
+    ).override(changes)
     records: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as run:
-        training.train(
-            models.GPTConfig.from_settings(settings, own), own, tokens, [b"x"], config, Path(run) / "run",
-            on_metrics=records.append, progress=False,
-        )  # fmt: skip
+    run = folder / f"run-{preset}-{ranks}-{config.machine.parallel}"
+    model_config = models.GPTConfig.from_settings(settings, own)
+    training.train(model_config, own, tokens, [b"x"], config, run, on_metrics=records.append, progress=False)
+    shutil.rmtree(run, ignore_errors=True)
+    if not records:
+        return {}
     lines = [record for record in records if record["event"] == "train"]
     return {
         "tokens_per_second": [record["tokens_per_second"] for record in lines[1:]],

@@ -1,0 +1,194 @@
+"""One run on two cards: speed beside one card, equal losses, checkpoints that change the number of cards, Ctrl-C.
+
+    python benchmarks/two_gpus.py measure --shards SHARDS --validation english/val.jsonl.xz --out two-gpus.json
+
+The model is that of `trainers.py`, GPT-2's shape of 124M parameters. Speeds: 32 rows of 1,024 random ids a card and
+step, compiled, medians of five stretches of 20 steps. Losses: 64 rows of English a step on one card or on two, eager;
+what one card shows with other micro-batches is the noise of bfloat16. SHARDS is what `fastcompress encode` wrote.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+import results_file
+import trainers
+
+STEPS, STOP_AT = 50, 25
+# Settings of a run for its losses; the first name of each is the folder it leaves.
+STRAIGHT: dict[str, tuple[int, dict[str, Any]]] = {
+    "one card": (1, {}),
+    "one card, micro-batches of 16": (1, {"micro_batch_size": 16}),
+    "ddp": (2, {"parallel": "ddp"}),
+    "fsdp": (2, {"parallel": "fsdp"}),
+}
+# A run that Ctrl-C on the last rank stops, and those that go on from it.
+INTERRUPTED = {"ddp": ["one card"], "fsdp": ["one card"], "one card": ["ddp", "fsdp"]}
+
+
+def train_for_losses(shards: Path, validation: Path, folder: Path, resume: bool, changes: dict[str, Any]) -> Any:
+    """Train in this process, one of those of the run; return the steps made, or -1 after Ctrl-C."""
+    from fastcompress import data, models, training
+    from fastcompress.codec import load_codec
+    from fastcompress.data.sources import path_documents
+
+    codec = load_codec(shards / "codec.json")
+    settings = {"preset": "gpt2", "num_layers": 12, "width": 768, "context_length": 1024, "bias": False}
+    config = training.TrainConfig(
+        steps=STEPS, batch_size=64, micro_batch_size=32, log_every=1, num_evals=1, eval_bytes=1 << 16,
+        learning_rate=6e-4, self_check=False, compile="off",
+    ).override(changes)  # fmt: skip
+    documents = [document.data for document in path_documents(validation)]
+    tokens = data.TokenDataset.open(shards, "train", codec=codec)
+    model_config = models.GPTConfig.from_settings(settings, codec)
+    try:
+        result = training.train(model_config, codec, tokens, documents, config, folder, resume=resume, progress=False)
+    except KeyboardInterrupt:
+        return {"interrupted": True}
+    return {"steps": result.steps, "bits_per_byte": result.curve[-1]["validation_bits_per_byte"]}
+
+
+def press_ctrl_c(metrics: Path) -> None:
+    """Send this process SIGINT when its run has made STOP_AT steps."""
+    while not metrics.exists() or f'"step": {STOP_AT}' not in metrics.read_text():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@click.group()
+def main() -> None:
+    """Measure on two cards."""
+
+
+@main.command()
+@click.argument("job")
+def one(job: str) -> None:
+    """Be one process of a job, which is JSON; the first one prints the result in its last line."""
+    asked = json.loads(job)
+    rank = int(os.environ.get("RANK", 0))
+    if asked["kind"] == "speed":
+        answer = trainers.fastcompress("gpt2", Path(asked["folder"]), ranks=asked["cards"], **asked["changes"])
+    else:
+        folder = Path(asked["folder"])
+        if asked["stop"] and rank == asked["cards"] - 1:
+            threading.Thread(target=press_ctrl_c, args=[folder / "metrics.jsonl"], daemon=True).start()
+        answer = train_for_losses(
+            Path(asked["shards"]), Path(asked["validation"]), folder, asked["resume"], asked["changes"]
+        )
+    if rank == 0:
+        print(json.dumps(answer), flush=True)
+
+
+def command_of(job: dict[str, Any]) -> list[str]:
+    """Return the command that runs a job on its number of cards."""
+    start = [sys.executable]
+    if job["cards"] > 1:
+        start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={job['cards']}"]
+    return [*start, __file__, "one", json.dumps(job)]
+
+
+def answer_of(job: dict[str, Any], card: int | None = None) -> dict[str, Any]:
+    """Run a job (on one given card) and return its result, with the seconds it took."""
+    begin = time.monotonic()
+    environment = {**os.environ, **({} if card is None else {"CUDA_VISIBLE_DEVICES": str(card)})}
+    done = subprocess.run(command_of(job), stdout=subprocess.PIPE, text=True, env=environment, timeout=300)
+    if done.returncode != 0:
+        return {"failed": done.returncode}
+    return {**json.loads(done.stdout.splitlines()[-1]), "wall_seconds": time.monotonic() - begin}
+
+
+def losses_of(folder: Path) -> list[float]:
+    """Return the losses of a run, one a step."""
+    records = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [record["loss"] for record in records if record["event"] == "train"]
+
+
+def speeds(folder: Path) -> dict[str, Any]:
+    """Measure one card, then two, both ways."""
+    found = {}
+    for name, cards in (("one card", 1), ("one card, no graph", 1), ("ddp", 2), ("fsdp", 2)):
+        changes = {"cuda_graph": "off"} if "no graph" in name else {"parallel": name} if cards > 1 else {}
+        job = {"kind": "speed", "cards": cards, "folder": str(folder), "changes": changes}
+        found[name] = answer_of(job)
+        rates = found[name].get("tokens_per_second")
+        click.echo(f"{name}: {statistics.median(rates) if rates else found[name]}")
+    return found
+
+
+def parity(folder: Path, shards: Path, validation: Path) -> dict[str, Any]:
+    """Compare losses of straight and of interrupted runs with those of one card."""
+
+    def run(name: str, run_folder: Path, *, stop: bool = False, resume: bool = False) -> dict[str, Any]:
+        cards, changes = STRAIGHT[name]
+        places = {"folder": str(run_folder), "shards": str(shards), "validation": str(validation)}
+        return answer_of(
+            {"kind": "losses", "cards": cards, "changes": changes, "stop": stop, "resume": resume, **places}
+        )
+
+    found: dict[str, Any] = {}
+    for name in STRAIGHT:
+        found[name] = run(name, folder / name)
+        found[name]["losses"] = losses_of(folder / name)
+    for name, others in INTERRUPTED.items():
+        stopped = folder / f"{name} stopped"
+        answer = run(name, stopped, stop=True)
+        assert answer.get("interrupted"), f"{name}: {answer}"
+        for other in others:
+            key = f"{name}, then {other}"
+            shutil.copytree(stopped, folder / key)
+            found[key] = run(other, folder / key, resume=True)
+            found[key]["stopped_after"] = len(losses_of(stopped))
+            found[key]["losses"] = losses_of(folder / key)
+    for name, figures in found.items():
+        pairs = zip(figures["losses"], found["one card"]["losses"], strict=False)
+        differences = [abs(own - other) for own, other in pairs]
+        figures["largest_difference"], figures["last_difference"] = max(differences), differences[-1]
+        click.echo(f"{name}: {len(differences)} losses, {max(differences):.2e} at most, {differences[-1]:.2e} at last")
+    return found
+
+
+@main.command()
+@click.option("--shards", type=Path, required=True, help="What `fastcompress encode` wrote.")
+@click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
+@click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
+@click.option("--out", type=Path, required=True, help="The results file.")
+def measure(shards: Path, validation: Path, commit: str, out: Path) -> None:
+    """Make all runs and write a results file."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {
+        "suite": "two-gpus",
+        "date": datetime.date.today().isoformat(),
+        "command": "python benchmarks/two_gpus.py measure --shards PATH --validation PATH --out PATH",
+        "commit": commit,
+        "machine": {
+            **results_file.machine(),
+            "card": f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}",
+            "torch": torch.__version__,
+        },
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for key, measured in (
+            ("speeds", lambda: speeds(Path(folder))),
+            ("runs", lambda: parity(Path(folder), shards, validation)),
+        ):
+            found[key] = measured()
+            out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -63,6 +63,12 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
     "gpt2 + AdamW at 1e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 1e-3}, 1.0, 3),
     "gpt2 + AdamW at 3e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 3e-3}, 1.0, 3),
     "speedrun + Muon": (RECIPE, MUON, 1.0, 3),
+    "speedrun + Muon, windows": ({**RECIPE, "window": 128, "window_pattern": "SSSL"}, MUON, 1.0, 3),
+    "spelled bytes at 0.004": ({"spelled_bytes": 16}, {**MUON, "spelled_rate": 0.004}, 1.0, 3),
+    "spelled bytes at 0.015": ({"spelled_bytes": 16}, {**MUON, "spelled_rate": 0.015}, 1.0, 3),
+    "Engram at 0.01": ({"engram_layers": [1]}, {**MUON, "memory_rate": 0.01}, 1.0, 1),
+    "Engram of bigrams at 0.01": (BIGRAMS, {**MUON, "memory_rate": 0.01}, 1.0, 3),
+    "Engram of bigrams at 0.002": (BIGRAMS, {**MUON, "memory_rate": 0.002}, 1.0, 1),
 }
 
 
@@ -140,9 +146,9 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
     import torch
 
     begin = time.monotonic()
-    num_cards = max(1, torch.cuda.device_count())
-    free: queue.SimpleQueue[int] = queue.SimpleQueue()  # a card for each run that may start
-    for card in [*range(num_cards)] * jobs:
+    cards = results_file.cards()
+    free: queue.SimpleQueue[str] = queue.SimpleQueue()  # a card for each run that may start
+    for card in cards * jobs:
         free.put(card)
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": [], "speeds": {}}
     done = {(one["arm"], one["seed"]) for one in found["runs"]}
@@ -156,7 +162,7 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
         places = ["--shards", str(shards), "--validation", str(validation)]
         command = [sys.executable, __file__, "one", arm, str(seed), *places, *flags]
         card = free.get()
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": str(card)}
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": card}
         try:
             process = subprocess.run(
                 command, stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=environment
@@ -170,15 +176,15 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
         click.echo(f"{time.monotonic() - begin:4.0f} s {arm}, seed {seed}: {answer['bits_per_byte']:.4f}")
         return answer
 
-    with concurrent.futures.ThreadPoolExecutor(jobs * num_cards) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs * len(cards)) as pool:
         for answer in pool.map(lambda pair: result_of(*pair), wanted):
             if answer is not None:
                 found["runs"].append(answer)
     timed = [arm for arm in ARMS if arm not in found["speeds"] and ARMS[arm][3] > 1 and ARMS[arm][2] == 1.0]
     free = queue.SimpleQueue()
-    for card in range(num_cards):
+    for card in cards:
         free.put(card)
-    with concurrent.futures.ThreadPoolExecutor(num_cards) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(cards)) as pool:
         for arm, answer in zip(timed, pool.map(lambda arm: result_of(arm, 0, "--speed"), timed), strict=True):
             if answer is not None:
                 found["speeds"][arm] = answer["tokens_per_second"]

@@ -13,6 +13,14 @@ from typing import Any
 KEY = ("engine", "vocabulary", "corpus", "form", "output", "threads")
 
 
+def cards() -> list[str]:
+    """Return the values of CUDA_VISIBLE_DEVICES that give a process one card of this one's each; "" without cards."""
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",") if visible else [str(card) for card in range(torch.cuda.device_count())] or [""]
+
+
 class Results:
     """The cells of one suite. `cells[key]` maps a measurement to its fields, and each field to a list, a round each."""
 

@@ -4,7 +4,8 @@
 
 Needs a CUDA card; PATH is a clone of https://github.com/karpathy/nanoGPT or of https://github.com/karpathy/nanochat.
 Each trainer runs in a process of its own, one after another in each round, on random ids from a file, as its own loop
-runs: fastcompress through `training.train`, nanoGPT with the lines of its `train.py`, nanochat with those of its
+runs, on the first card: fastcompress through `training.train` (a preset, and after + what differs from it: bias, windows, float8-head,
+float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its
 `scripts/base_train.py` but for the loader, in place of which batches lie on the card. A round is 5 stretches of steps;
 the figure is the median of all stretches. A first, untimed round fills the cache of compiled kernels.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -40,7 +42,10 @@ Step = Callable[[], None]
 def ids_file(folder: Path, vocab_size: int) -> Path:
     """Write a file of 16 million random ids, uint16, and return its path."""
     path = folder / f"ids-{vocab_size}.bin"
-    np.random.default_rng(0).integers(vocab_size, size=1 << 24, dtype=np.uint16).tofile(path)
+    if not path.exists():
+        own = path.with_suffix(f".{os.getpid()}")  # other ranks write theirs
+        np.random.default_rng(0).integers(vocab_size, size=1 << 24, dtype=np.uint16).tofile(own)
+        own.rename(path)
     return path
 
 
@@ -174,9 +179,13 @@ def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -
         codec_fingerprint=own.fingerprint,
         num_bytes=len(ids),
     )
-    name, _, variant = preset.partition("+")
-    fields = {"bias": False} if is_small and variant != "bias" else {}
-    settings = {"preset": name, "num_layers": 12, "width": 768, "context_length": context, **fields}
+    name, *variants = preset.split("+")
+    settings: dict[str, Any] = {"preset": name, "num_layers": 12, "width": 768, "context_length": context}
+    if is_small and "bias" not in variants:
+        settings["bias"] = False
+    if "windows" in variants:
+        settings |= {"window": 512, "window_pattern": "SSSL"}
+    float8 = next((kind for kind in ("head", "all") if f"float8-{kind}" in variants), "off")
     config = training.TrainConfig(
         steps=(STRETCHES + 1) * num_steps,
         batch_size=rows * passes * ranks,
@@ -186,14 +195,15 @@ def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -
         eval_bytes=1,
         self_check=False,
         optimizer="adamw" if is_small else "muon",
+        float8=float8,
     ).override(changes)
     records: list[dict[str, Any]] = []
     run = folder / f"run-{preset}-{ranks}-{config.machine.parallel}"
     model_config = models.GPTConfig.from_settings(settings, own)
     training.train(model_config, own, tokens, [b"x"], config, run, on_metrics=records.append, progress=False)
-    shutil.rmtree(run, ignore_errors=True)
     if not records:
         return {}
+    shutil.rmtree(run)
     lines = [record for record in records if record["event"] == "train"]
     return {
         "tokens_per_second": [record["tokens_per_second"] for record in lines[1:]],
@@ -239,12 +249,17 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
             name: [sys.executable, __file__, "one", name, "--folder", folder, "--clone", str(clones.get(name, "."))]
             for name in names
         }
-        compiling = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands.values()]
+        cards = results_file.cards()
+        places = [{**os.environ, "CUDA_VISIBLE_DEVICES": cards[n % len(cards)]} for n in range(len(names))]
+        compiling = [
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=place)
+            for command, place in zip(commands.values(), places, strict=True)
+        ]
         for process in compiling:  # side by side; figures count from the next round on
             process.wait()
         for number in range(rounds):
             for name in names:
-                done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True)
+                done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True, env=places[0])
                 if done.returncode != 0:
                     click.echo(f"{name} failed: code {done.returncode}", err=True)
                     continue

@@ -67,12 +67,15 @@ def test_the_kernel_is_what_is_written_out() -> None:
     for vocab_size, width in ((1, 64), (64, 64), (4096, 4096), (50_257, 50_304), (65_537, 65_600)):
         logits = 5 * torch.randn(40, width, device="cuda")
         targets = torch.randint(vocab_size, (40,), device="cuda")
-        for softcap in (0.0, 3.0):
+        for softcap, has_eighths in ((0.0, False), (3.0, False), (0.0, True), (3.0, True)):
             results = []
             for slopes_of in (fused_cross_entropy._slopes_by_torch, fused_cross_entropy._slopes_by_kernel):
                 slopes, nats = logits.clone(), logits.new_empty(40)
-                slopes_of(slopes, targets, nats, vocab_size, softcap, True)
+                eighths = logits.new_empty((40, width) if has_eighths else 0, dtype=torch.float8_e5m2)
+                slopes_of(slopes, targets, nats, vocab_size, softcap, True, eighths)
                 results.append((slopes, nats))
+                if has_eighths:
+                    torch.testing.assert_close(eighths.float(), 32768 * slopes, rtol=0.13, atol=2e-5)  # two bits
             for expected, found in zip(*results, strict=True):
                 torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 

@@ -34,10 +34,12 @@ class Head:
         rows: ``float[V, D]``.
         softcap: Bound c of the logits, ``c tanh(z / c)`` (Gemma Team, "Gemma 2", arXiv 2408.00118, 2.2); None: there is
             none.
+        in_float8: Whether training multiplies in float8 on cards.
     """
 
     rows: Tensor
     softcap: float | None = None
+    in_float8: bool = False
 
     def __call__(self, hidden: Tensor) -> Tensor:
         logits = F.linear(hidden, self.rows)  # [..., V]
@@ -51,7 +53,9 @@ class Head:
         if legal is not None:
             return next_token_loss(only_legal(self(hidden), legal), targets, reduction="none")
         if hidden.is_cuda and HAS_KERNEL and hidden.dtype != torch.float64:
-            flat = fused_nats(hidden.flatten(0, -2), self.rows, targets.flatten(), self.softcap)  # [...]
+            flat = fused_nats(
+                hidden.flatten(0, -2), self.rows, targets.flatten(), self.softcap, in_float8=self.in_float8
+            )  # [...]
             return flat.view_as(targets)
         return next_token_loss(self(hidden), targets, reduction="none")
 

@@ -13,6 +13,9 @@ and 50,257 ids (3.3 GB in bfloat16) are read three times and written twice. Grad
 
 Rows of W are padded to a multiple of 64: on an H200 a product with 50,257 columns in bfloat16 took seven times as long
 as one with 50,304.
+
+On request, two of the three products are in float8 (``float8.py``): W h and S W, for which the kernel writes S once
+more. S^T h would read S by columns, and a transposed copy of it costs what the product would save.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fastcompress.models import float8
+
 try:
     import triton  # type: ignore[import-not-found, unused-ignore]
     import triton.language as tl  # type: ignore[import-not-found, unused-ignore]
@@ -32,10 +37,13 @@ else:
     HAS_KERNEL = True
 
 ALIGNMENT = 64  # rows of the head
+SLOPE_SCALE = 32768.0  # of slopes in float8: they are in [-1, 1], mostly near 1 / V
 BLOCK, WARPS = 4096, 16  # logits that a program looks at together, and the warps that do
 
 
-def fused_nats(hidden: Tensor, rows: Tensor, targets: Tensor, softcap: float | None) -> Tensor:
+def fused_nats(
+    hidden: Tensor, rows: Tensor, targets: Tensor, softcap: float | None, *, in_float8: bool = False
+) -> Tensor:
     """Cross entropy in nats under the logits ``hidden @ rows.T``, ``float32[N]``; differentiable by the first two.
 
     Args:
@@ -43,54 +51,103 @@ def fused_nats(hidden: Tensor, rows: Tensor, targets: Tensor, softcap: float | N
         rows: ``float[V, D]``. Both are converted as autocast would.
         targets: ``int64[N]``, in [0, V).
         softcap: c; None: no cap.
+        in_float8: Multiply in float8 what would be multiplied in bfloat16, where gradients are wanted and D and N are
+            multiples of 16.
     """
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     padded = F.pad(rows.to(dtype), (0, 0, 0, -len(rows) % ALIGNMENT))  # [V', D]
+    hidden = hidden.to(dtype)
     needs_slopes = torch.is_grad_enabled()
-    nats: Tensor = _fused_nats(hidden.to(dtype), padded, targets, len(rows), softcap or 0.0, needs_slopes)[0]
+    eighths: list[Tensor | None] = [None] * 4
+    if in_float8 and needs_slopes and float8.is_for(hidden):
+        with torch.no_grad():
+            eighths = [*float8.to_float8(hidden, float8.VALUES), *float8.to_float8(padded, float8.VALUES)]
+    nats: Tensor = _fused_nats(hidden, padded, targets, len(rows), softcap or 0.0, needs_slopes, *eighths)[0]
     return nats
 
 
 @torch.library.custom_op("fastcompress::fused_nats", mutates_args=())
 def _fused_nats(
-    hidden: Tensor, rows: Tensor, targets: Tensor, vocab_size: int, softcap: float, needs_slopes: bool
-) -> tuple[Tensor, Tensor]:
-    """Return nats, ``float32[N]``, and slopes, ``[N, V']`` of the logits' type (empty if they are not needed)."""
-    logits = hidden @ rows.T  # [N, V']
+    hidden: Tensor,
+    rows: Tensor,
+    targets: Tensor,
+    vocab_size: int,
+    softcap: float,
+    needs_slopes: bool,
+    hidden8: Tensor | None,
+    hidden_scale: Tensor | None,
+    rows8: Tensor | None,
+    rows_scale: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return nats, ``float32[N]``, and slopes, ``[N, V']`` of the logits' type (empty if they are not needed).
+
+    The third result is the slopes times ``SLOPE_SCALE`` in float8, if factors in float8 are given; otherwise empty.
+    """
+    slopes8 = hidden.new_empty(0, dtype=float8.GRADIENTS)
+    if hidden8 is None or hidden_scale is None or rows8 is None or rows_scale is None:
+        logits = hidden @ rows.T  # [N, V']
+    else:
+        logits = float8.float8_product(hidden8, rows8, hidden_scale, rows_scale, hidden.dtype)  # [N, V']
+        slopes8 = torch.empty_like(logits, dtype=float8.GRADIENTS)  # [N, V']
     nats = logits.new_empty(len(logits), dtype=torch.float32)  # [N]
     slopes_of = _slopes_by_kernel if HAS_KERNEL and logits.is_cuda else _slopes_by_torch
-    slopes_of(logits, targets, nats, vocab_size, softcap, needs_slopes)
-    return nats, logits if needs_slopes else logits.new_empty(0)
+    slopes_of(logits, targets, nats, vocab_size, softcap, needs_slopes, slopes8)
+    return nats, logits if needs_slopes else logits.new_empty(0), slopes8
 
 
 @_fused_nats.register_fake
 def _(
-    hidden: Tensor, rows: Tensor, targets: Tensor, vocab_size: int, softcap: float, needs_slopes: bool
-) -> tuple[Tensor, Tensor]:
-    shape = (len(hidden), len(rows)) if needs_slopes else (0,)
-    return hidden.new_empty(len(hidden), dtype=torch.float32), hidden.new_empty(shape)
+    hidden: Tensor,
+    rows: Tensor,
+    targets: Tensor,
+    vocab_size: int,
+    softcap: float,
+    needs_slopes: bool,
+    hidden8: Tensor | None,
+    hidden_scale: Tensor | None,
+    rows8: Tensor | None,
+    rows_scale: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    whole = (len(hidden), len(rows))
+    slopes = hidden.new_empty(whole if needs_slopes else (0,))
+    slopes8 = hidden.new_empty((0,) if hidden8 is None else whole, dtype=float8.GRADIENTS)
+    return hidden.new_empty(len(hidden), dtype=torch.float32), slopes, slopes8
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    hidden, rows, *_ = inputs
-    ctx.save_for_backward(hidden, rows, output[1])
-    ctx.mark_non_differentiable(output[1])
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    hidden, rows, *_, rows8, rows_scale = inputs
+    ctx.save_for_backward(hidden, rows, *output[1:], rows8, rows_scale)
+    ctx.mark_non_differentiable(*output[1:])
 
 
-def _backward(ctx: Any, factors: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    hidden, rows, slopes = ctx.saved_tensors  # [N, D], [V', D], [N, V']
+def _backward(ctx: Any, factors: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    hidden, rows, slopes, slopes8, rows8, rows_scale = ctx.saved_tensors  # [N, D], [V', D], 2 x [N, V'], [V', D], []
     scale = factors[:, None].to(hidden.dtype)  # [N, 1]
-    of_hidden = (slopes @ rows) * scale if ctx.needs_input_grad[0] else None  # [N, D]
-    of_rows = slopes.T @ (hidden * scale) if ctx.needs_input_grad[1] else None  # [V', D]
-    return of_hidden, of_rows, None, None, None, None
+    of_hidden = of_rows = None
+    if ctx.needs_input_grad[0] and rows8 is None:
+        of_hidden = (slopes @ rows) * scale  # [N, D]
+    elif ctx.needs_input_grad[0]:
+        slope_scale = torch.full_like(rows_scale, 1 / SLOPE_SCALE)  # []
+        by_columns = rows8.t().contiguous()  # [D, V']
+        product = float8.float8_product(slopes8, by_columns, slope_scale, rows_scale, hidden.dtype)  # [N, D]
+        of_hidden = product * scale
+    if ctx.needs_input_grad[1]:
+        of_rows = slopes.T @ (hidden * scale)  # [V', D]
+    return of_hidden, of_rows, *[None] * 8
 
 
 _fused_nats.register_autograd(_backward, setup_context=_keep)
 
 
 def _slopes_by_torch(
-    logits: Tensor, targets: Tensor, nats: Tensor, vocab_size: int, softcap: float, needs_slopes: bool
+    logits: Tensor,
+    targets: Tensor,
+    nats: Tensor,
+    vocab_size: int,
+    softcap: float,
+    needs_slopes: bool,
+    slopes8: Tensor,
 ) -> None:
     """What the kernel does, written out: its oracle, and what runs where there is no kernel."""
     capped = logits[:, :vocab_size].float()  # [N, V]
@@ -105,16 +162,27 @@ def _slopes_by_torch(
             slopes *= 1 - (capped / softcap).square()
         logits[:, :vocab_size] = slopes.to(logits.dtype)
         logits[:, vocab_size:] = 0
+        if slopes8.numel():
+            slopes8.zero_()
+            slopes8[:, :vocab_size] = (slopes * SLOPE_SCALE).to(slopes8.dtype)
 
 
 def _slopes_by_kernel(
-    logits: Tensor, targets: Tensor, nats: Tensor, vocab_size: int, softcap: float, needs_slopes: bool
+    logits: Tensor,
+    targets: Tensor,
+    nats: Tensor,
+    vocab_size: int,
+    softcap: float,
+    needs_slopes: bool,
+    slopes8: Tensor,
 ) -> None:
     """Write the nats of each row of ``logits [N, V']`` and, if they are needed, its slopes in its place."""
     num_events, width = logits.shape
+    has_eighths = slopes8.numel() > 0
     _softmax_in_place[(num_events,)](
-        logits, targets, nats, vocab_size, width, softcap, softcap != 0.0, needs_slopes, BLOCK, num_warps=WARPS
-    )
+        logits, slopes8, targets, nats, vocab_size, width, softcap, SLOPE_SCALE,
+        softcap != 0.0, needs_slopes, has_eighths, BLOCK, num_warps=WARPS,
+    )  # fmt: skip
 
 
 if HAS_KERNEL:
@@ -135,9 +203,21 @@ if HAS_KERNEL:
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _write_slopes(  # type: ignore[no-untyped-def]
-        row, begin, lanes, target, sum_bits, vocab_size, width, softcap, has_cap: tl.constexpr, is_whole: tl.constexpr
+        row,
+        row8,
+        begin,
+        lanes,
+        target,
+        sum_bits,
+        vocab_size,
+        width,
+        softcap,
+        slope_scale,
+        has_cap: tl.constexpr,
+        has_eighths: tl.constexpr,
+        is_whole: tl.constexpr,
     ):
-        """Replace a block of logits by slopes, and of padding by zeros."""
+        """Replace a block of logits by slopes, and of padding by zeros; write them in float8, too, on request."""
         at = begin + lanes
         bits = _bits(row, at, vocab_size, softcap, has_cap, is_whole)
         slope = tl.exp2(bits - sum_bits)
@@ -150,17 +230,22 @@ if HAS_KERNEL:
             tl.store(row + at, slope.to(row.dtype.element_ty))
         else:
             tl.store(row + at, slope.to(row.dtype.element_ty), mask=at < width)
+        if has_eighths:
+            tl.store(row8 + at, (slope * slope_scale).to(row8.dtype.element_ty), mask=at < width)
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _softmax_in_place(  # type: ignore[no-untyped-def]
         logits,
+        slopes8,
         targets,
         nats,
         vocab_size,
         width,
         softcap,
+        slope_scale,
         has_cap: tl.constexpr,
         needs_slopes: tl.constexpr,
+        has_eighths: tl.constexpr,
         block: tl.constexpr,
     ):
         """One program a row: running maxima and sums of exponentials, then, from the cache, the slopes.
@@ -200,8 +285,15 @@ if HAS_KERNEL:
             hit = softcap * (2 * tl.sigmoid(2 * hit / softcap) - 1)
         tl.store(nats + event, sum_bits * 0.6931471805599453 - hit)
         if needs_slopes:
+            row8 = slopes8 + event * width  # not read or written without has_eighths
             whole = vocab_size // block * block
             for begin in range(0, whole, block):
-                _write_slopes(row, begin, lanes, target, sum_bits, vocab_size, width, softcap, has_cap, True)
+                _write_slopes(
+                    row, row8, begin, lanes, target, sum_bits, vocab_size, width, softcap, slope_scale,
+                    has_cap, has_eighths, True,
+                )  # fmt: skip
             for begin in range(whole, width, block):
-                _write_slopes(row, begin, lanes, target, sum_bits, vocab_size, width, softcap, has_cap, False)
+                _write_slopes(
+                    row, row8, begin, lanes, target, sum_bits, vocab_size, width, softcap, slope_scale,
+                    has_cap, has_eighths, False,
+                )  # fmt: skip

@@ -188,7 +188,7 @@ class GPT(NextTokenModel):
             if "head rows" not in kept:
                 kept["head rows"] = rows + self.spelled_head()
             rows = kept["head rows"]
-        return Head(rows, self.config.softcap)
+        return Head(rows, self.config.softcap, in_float8=self.kernels.float8 != "off")
 
     def hidden(self, context: Context) -> Tensor:
         """Return the input of the head, ``float[B, T, D]``."""

@@ -27,6 +27,7 @@ from fastcompress.models.roles import Role, default_roles
 
 Batch = Mapping[str, Tensor]  # columns of rows, each [B, S, ...]
 AttentionKind = Literal["sdpa", "plain"]
+Float8Kind = Literal["off", "head", "all"]
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,19 @@ class Kernels:
     Attributes:
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out, the oracle).
         logits_at_once: Largest number of logits in memory at a time; None for one that suits the device.
+        float8: Products that training computes in float8 on cards (``float8.py``): none (``"off"``), those of heads
+            with large vocabularies (``"head"``), or those of the blocks' matrices, too (``"all"``).
     """
 
     attention: AttentionKind = "sdpa"
     logits_at_once: int | None = None
+    float8: Float8Kind = "off"
 
     def __post_init__(self) -> None:
         if self.attention not in get_args(AttentionKind):
             raise ConfigError(f"attention must be one of {', '.join(get_args(AttentionKind))}, not {self.attention!r}")
+        if self.float8 not in get_args(Float8Kind):
+            raise ConfigError(f"float8 must be one of {', '.join(get_args(Float8Kind))}, not {self.float8!r}")
         if self.logits_at_once is not None and self.logits_at_once < 1:
             raise ConfigError(f"logits_at_once is {self.logits_at_once}; it must be at least 1")
 

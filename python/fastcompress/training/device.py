@@ -29,6 +29,7 @@ _DTYPES: dict[Precision, torch.dtype] = {
 }
 # Ampere is the first generation that multiplies bfloat16; older cards emulate it, slowly.
 _FIRST_BFLOAT16_CAPABILITY = (8, 0)
+_FIRST_FLOAT8_CAPABILITY = (8, 9)
 
 
 def choose_device(name: str) -> torch.device:
@@ -71,7 +72,20 @@ def choose_precision(choice: PrecisionChoice, device_type: str, capability: tupl
 
 def kernels_of(machine: MachineConfig) -> Kernels:
     """Return the kernels that the settings of a machine select."""
-    return Kernels(machine.attention, machine.logits_at_once)
+    return Kernels(machine.attention, machine.logits_at_once, machine.float8)
+
+
+def check_float8(machine: MachineConfig, precision: Precision, capability: tuple[int, int] | None) -> None:
+    """Raise ConfigError if a run in ``precision``, on a card of a compute capability, cannot multiply in float8."""
+    if machine.float8 == "off":
+        return
+    if (capability or (0, 0)) < _FIRST_FLOAT8_CAPABILITY:
+        raise ConfigError(
+            f"float8 is {machine.float8!r}, which needs a CUDA card of compute capability 8.9 or more (Ada, Hopper); "
+            "set it to off"
+        )
+    if precision != "bfloat16":
+        raise ConfigError(f"float8 is {machine.float8!r}, which needs precision bfloat16, not {precision}")
 
 
 def capability_of(device: torch.device) -> tuple[int, int] | None:

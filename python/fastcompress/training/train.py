@@ -33,12 +33,20 @@ from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
+from fastcompress.models.float8 import multiply_in_float8
 from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.models.threads import choose_threads, limited_threads
 from fastcompress.training.batches import BatchFeed
 from fastcompress.training.checkpoint import load_model_tensors, read_checkpoint
 from fastcompress.training.config import TrainConfig
-from fastcompress.training.device import cards_of, choose_device, kernels_of
+from fastcompress.training.device import (
+    capability_of,
+    cards_of,
+    check_float8,
+    choose_device,
+    choose_precision,
+    kernels_of,
+)
 from fastcompress.training.distributed import Ranks, join_ranks
 from fastcompress.training.forecast import Forecast, make_forecast
 from fastcompress.training.loop import TrainingRun
@@ -191,7 +199,12 @@ def _make_model(
 ) -> LanguageModel:
     """Make the model with equal weights on every rank, and check it. Seeds the generators."""
     torch.manual_seed(config.seed)
+    capability = capability_of(device)
+    precision = choose_precision(config.machine.precision, device.type, capability)
+    check_float8(config.machine, precision, capability)
     model = model_config.build(kernels_of(config.machine))
+    if config.machine.float8 == "all":
+        multiply_in_float8(model)
     model.read_codec(codec)
     if initial is not None:
         model.load_state_dict(initial)

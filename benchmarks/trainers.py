@@ -4,10 +4,10 @@
 
 Needs a CUDA card; PATH is a clone of https://github.com/karpathy/nanoGPT or of https://github.com/karpathy/nanochat.
 Each trainer runs in a process of its own, one after another in each round, on random ids from a file, as its own loop
-runs, on the first card: fastcompress through `training.train` (a preset, and after + what differs from it: bias, windows, float8-head,
-float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its
-`scripts/base_train.py` but for the loader, in place of which batches lie on the card. A round is 5 stretches of steps;
-the figure is the median of all stretches. A first, untimed round fills the cache of compiled kernels.
+runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows,
+float8-head, float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its `scripts/base_train.py`
+but for the loader, in place of which batches lie on the card. A round is 5 stretches of steps on the first card; the
+figure is the median of all stretches. A first, untimed round on all cards fills the cache of compiled kernels.
 """
 
 from __future__ import annotations

@@ -63,7 +63,10 @@ def test_memories_and_spelled_bytes_have_groups_of_their_own(kind: type[AdamWCon
     assert found["spelled"] == {"spelled_input.vectors.weight", "spelled_head.vectors.weight"}
     assert found["embedding"] == {"embedding.weight", "positions.weight"}
     assert "trunk.blocks.1.memory.key.weight" in found["matrix"]
-    assert [groups[role]["lr"] for role in ("memory", "spelled", "embedding")] == [0.5, 0.3, 0.3]
+    own = 4e-3 if kind is MuonConfig else 0.3
+    assert [groups[role]["lr"] for role in ("memory", "spelled", "embedding")] == [0.5, own, 0.3]
+    followed = parameter_groups(model, kind(embedding_rate=0.3, memory_rate=None, spelled_rate=None))
+    assert {group["lr"] for group in followed if group["role"] in ("memory", "spelled")} == {0.3}
     assert kind(spelled_rate=0.7).spelled_rate == 0.7
     in_order = [parameter for group in groups.values() for parameter in group["params"]]
     assert len(in_order) == len(set(in_order)) == len(list(model.parameters()))

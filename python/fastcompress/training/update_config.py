@@ -71,8 +71,10 @@ class MuonConfig:
         kind: ``"muon"``.
         learning_rate: Peak learning rate of matrices.
         embedding_rate: Peak learning rate of embeddings, which AdamW updates, as it does the groups below.
-        memory_rate: Peak learning rate of tables of n-grams (Engram). Default: that of embeddings.
-        spelled_rate: Peak learning rate of the vectors of spelled bytes. Default: that of embeddings.
+        memory_rate: Peak learning rate of tables of n-grams (Engram), whose rows are met far less often than tokens; at
+            the rate of embeddings they learn the training text by heart. None: that of embeddings.
+        spelled_rate: Peak learning rate of the vectors of spelled bytes, of which a token sums many. None: that of
+            embeddings.
         head_rate: Peak learning rate of heads.
         vector_rate: Peak learning rate of vectors, scalars and weights of more than two dimensions.
         momentum: Decay of Muon's running mean of gradients.
@@ -86,8 +88,8 @@ class MuonConfig:
     kind: Literal["muon"] = "muon"
     learning_rate: float = 0.02
     embedding_rate: float = 0.03
-    memory_rate: float | None = None
-    spelled_rate: float | None = None
+    memory_rate: float | None = 2e-3
+    spelled_rate: float | None = 4e-3
     head_rate: float = 4e-3
     vector_rate: float = 4e-3
     momentum: float = 0.95

@@ -32,7 +32,7 @@ LAYERS = [
     {"_core"},
 ]
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
-SHARED = {"_arguments", "_fronts", "errors", "_deprecated", "_files", "_locks", "__version__"}
+SHARED = {"_arguments", "_canonical", "_fronts", "errors", "_deprecated", "_files", "_locks", "__version__"}
 
 # C++: what a core may include besides itself.
 CPP_MAY_INCLUDE = {

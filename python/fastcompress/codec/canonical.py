@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from fastcompress.bpe import CanonicalPairs
 from fastcompress.codec.basic import BPECodec
+from fastcompress.codec.equal_info import EqualInfoCodec
 from fastcompress.codec.greedy_dictionary import GreedyDictionaryCodec
 from fastcompress.codec.protocol import Codec
+from fastcompress.equal_info import CanonicalSteps
 from fastcompress.errors import ConfigError
 
 
@@ -34,7 +36,7 @@ class Canonical(Protocol):
 def canonical_of(codec: Codec) -> Canonical:
     """Return the encoder's states of a codec; those of the last few codecs are kept.
 
-    Greedy dictionaries have them at hand. For BPE, some 10 s make a table of vocab_size**2 bits.
+    Greedy dictionaries and codebooks have them at hand. For BPE, some 10 s make a table of vocab_size**2 bits.
 
     Raises ConfigError if there is no exact mask for the codec.
     """
@@ -48,7 +50,9 @@ def _canonical_of(codec: Any) -> Canonical:
         return codec.dictionary.states
     if isinstance(codec, BPECodec):
         return CanonicalPairs(codec.tokenizer)
+    if isinstance(codec, EqualInfoCodec) and codec.token_bits == codec.codebook.bits:
+        return CanonicalSteps(codec.codebook)
     raise ConfigError(
-        f"codec is {codec.name}, for which there is no exact mask; use a greedy dictionary, or BPE with the pattern "
-        "bpe.WORD_PATTERN"
+        f"codec is {codec.name}, for which there is no exact mask; use a greedy dictionary, a codebook without a "
+        "pattern, or BPE with the pattern bpe.WORD_PATTERN"
     )

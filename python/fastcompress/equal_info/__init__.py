@@ -9,7 +9,8 @@ windows as they were first published, which do not always decode to the text tha
 True
 """
 
+from fastcompress.equal_info.canonical_steps import CanonicalSteps
 from fastcompress.equal_info.codebook import Codebook
 from fastcompress.equal_info.models import CountModel, NextByteModel
 
-__all__ = ["Codebook", "CountModel", "NextByteModel"]
+__all__ = ["CanonicalSteps", "Codebook", "CountModel", "NextByteModel"]

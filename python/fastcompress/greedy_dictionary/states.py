@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress._arguments import as_integer
+from fastcompress._canonical import checked_states
 from fastcompress._core import greedy_dictionary as _core
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import DataError
 
 if TYPE_CHECKING:
     from fastcompress.greedy_dictionary.dictionary import GreedyDictionary
@@ -108,16 +109,7 @@ class CanonicalStates:
 
         About 3 microseconds and num_tokens / 8 bytes per state, of 8,192 tokens.
         """
-        array = np.asarray(states)
-        if array.size == 0:
-            array = np.zeros(0, np.uint32)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise TypeError(f"states are {array.dtype} of shape {array.shape}; they must be one-dimensional integers")
-        array = array.copy()  # so that what is checked is what is used
-        bad = (array >= self.num_states) | (array < 0)
-        if bad.any():
-            position = int(np.argmax(bad))
-            raise ConfigError(f"states[{position}] is {array[position]}; it must be 0 to {self.num_states - 1}")
+        array = checked_states(states, self.num_states)
         return self._core.legal_rows(np.ascontiguousarray(array, np.uint32))
 
     def legal_tokens(self, state: int) -> npt.NDArray[np.bool_]:

@@ -31,8 +31,8 @@ class CanonicalSteps(LastTokenStates):
         as_instance(codebook, Codebook, "codebook")
         if codebook.pattern is not None:
             raise ConfigError(
-                f"the codebook has the pattern {codebook.pattern!r}; where its pretokens end may depend on later text, so "
-                "no mask is exact; train it with within_words instead"
+                f"the codebook has the pattern {codebook.pattern!r}; where its pretokens end may depend on later text, "
+                "so no mask is exact; train it with within_words instead"
             )
         super().__init__(codebook.num_tokens, codebook.num_tokens + 1)
         self._codebook = codebook

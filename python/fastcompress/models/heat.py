@@ -21,10 +21,12 @@ these bytes would see them. Here each end is a symbol and has its price, u_1, u_
 
     p(u) = prod_i p(u_{i+1} | u_1 .. u_i)
 
-is a distribution over such sequences if every input at i is a function of u_1 .. u_i. It is: the embeddings are; the places
-of ends are; and distance and length are found from the symbols, not taken from the parser (``data/segment_rows.py``).
-The parse decides only which of the sequences that spell a document is scored. The others have probability, too, so the
-bits per byte of a document are an upper bound on those of its bytes: -log p(bytes) <= -log p(u).
+is a distribution over such sequences if every input at i is a function of u_1 .. u_i. It is: the embeddings are; the
+places of ends are; and distance and length are found from the symbols, not taken from the parser
+(``data/segment_rows.py``). The parse decides only which of the sequences that spell a document is scored. The others
+have probability, too, so the bits per byte of a document are an upper bound on those of its bytes:
+
+    -log p(bytes) = -log sum over u that spell them of p(u)  <=  -log p(u of the parse).
 """
 
 from __future__ import annotations
@@ -54,13 +56,14 @@ class HEATConfig(LocalGlobalConfig):
 
     Attributes:
         segments: "lz77" (the codec must be bytes), or "tokens": those of the codec, each with bytes of its own.
-        patch_bytes: Mean bytes of a segment for which rows have places.
+        patch_bytes: Mean bytes of a segment for which rows have places; where they are shorter for long, several share
+            a place (``data/segment_rows.py``). Default: 5 for "lz77", and 3 for "tokens".
         max_literals: Of "lz77": the largest number of literals in a segment.
         min_match, max_match: Of "lz77": lengths of matches. Distances are at most ``context_length`` bytes.
     """
 
     segments: str = "lz77"
-    patch_bytes: int = 4
+    patch_bytes: int | None = None
     max_literals: int = 8
     min_match: int = 4
     max_match: int = 32
@@ -69,7 +72,8 @@ class HEATConfig(LocalGlobalConfig):
     vocab_size: ClassVar[int] = END_OF_SEGMENT + 2
 
     def __post_init__(self) -> None:
-        check_counts(self, "patch_bytes", "max_literals", "min_match", "max_match")
+        check_counts(self, "max_literals", "min_match", "max_match")
+        check_counts(self, "patch_bytes", may_lack=("patch_bytes",))
         if self.max_match < self.min_match:
             raise ConfigError(f"max_match is {self.max_match}; it must be at least min_match, {self.min_match}")
         super().__post_init__()
@@ -77,7 +81,8 @@ class HEATConfig(LocalGlobalConfig):
     @property
     def places(self) -> Places:
         """The places for segments in a row; each has symbols for its bytes and its end."""
-        return Places(self.context_length, self.patch_bytes + 1)
+        patch_bytes = self.patch_bytes or (3 if self.segments == "tokens" else 5)
+        return Places(self.context_length, patch_bytes + 1)
 
     @property
     def num_patches(self) -> int:
@@ -137,7 +142,7 @@ class HEAT(LocalGlobalModel):
         """Add to the encoder's states at the ends of segments, ``[B, T, d]``, what these are."""
         distance, length = columns[DISTANCE], columns[LENGTH]  # int64[B, T] each
         kinds: Tensor = self.kinds((distance > 0).long())  # [B, T, d]
-        described = kinds + self.distances(distance) + self.lengths(length)  # [B, T, d]
+        described: Tensor = kinds + self.distances(distance) + self.lengths(length)  # [B, T, d]
         return encoded + described.to(encoded.dtype)  # [B, T, d]
 
     def random_batch(self, num_rows: int, max_events: int) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ also attend to all patches known to them.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,7 +47,7 @@ INIT_STD, HEAD_STD = 0.02, 0.002
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalGlobalConfig:
+class LocalGlobalConfig(ABC):
     """The settings that these models share.
 
     Attributes:

@@ -59,7 +59,9 @@ class HEATConfig(LocalGlobalConfig):
         patch_bytes: Mean bytes of a segment for which rows have places; where they are shorter for long, several share
             a place (``data/segment_rows.py``). Default: 5 for "lz77", and 3 for "tokens".
         max_literals: Of "lz77": the largest number of literals in a segment.
-        min_match, max_match: Of "lz77": lengths of matches. Distances are at most ``context_length`` bytes.
+        min_match, max_match: Of "lz77": lengths of matches.
+        window: Of "lz77": the largest distance of a match, in bytes; default: ``context_length``. Of a match from
+            before the row, the model is told the length only.
     """
 
     segments: str = "lz77"
@@ -67,13 +69,14 @@ class HEATConfig(LocalGlobalConfig):
     max_literals: int = 8
     min_match: int = 4
     max_match: int = 32
+    window: int | None = None
 
     kind: ClassVar[str] = "heat"
     vocab_size: ClassVar[int] = END_OF_SEGMENT + 2
 
     def __post_init__(self) -> None:
         check_counts(self, "max_literals", "min_match", "max_match")
-        check_counts(self, "patch_bytes", may_lack=("patch_bytes",))
+        check_counts(self, "patch_bytes", "window", may_lack=("patch_bytes", "window"))
         if self.max_match < self.min_match:
             raise ConfigError(f"max_match is {self.max_match}; it must be at least min_match, {self.min_match}")
         super().__post_init__()
@@ -91,7 +94,8 @@ class HEATConfig(LocalGlobalConfig):
 
     def rows(self, codec: Codec) -> SegmentRows:
         """Return rows of segments. Raises ConfigError if the codec cannot be cut so."""
-        params = lz77.Params(window=self.context_length, min_length=self.min_match, max_length=self.max_match)
+        window = self.window or self.context_length
+        params = lz77.Params(window=window, min_length=self.min_match, max_length=self.max_match)
         segmenter = make_segmenter(codec, self.segments, params, self.max_literals)
         return SegmentRows(codec, self.context_length, segmenter, self.places.symbols_per_place, self.min_match)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from fastcompress.evaluation import evaluate, event_nats, generate, make_receipt
 from fastcompress.greedy_dictionary import GreedyDictionary
 from fastcompress.models import Kernels, make_model_config
 from fastcompress.models.heat import HEAT, Buckets, HEATConfig
+from fastcompress.models.threads import limited_threads
 from fastcompress.training import TrainConfig, TrainResult, load_run, train
 from fastcompress.training.selfcheck import redraw_weights, self_check
 from tests.reference import segments as reference
@@ -46,6 +48,13 @@ texts = st.one_of(
     st.lists(st.sampled_from([b"the ", b"they", b" ", b"\n", b"\xc3\xa9", b"abcabc"]), max_size=14).map(b"".join),
     st.binary(max_size=40),
 )
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Models this small lose time to a second one, most of all on a busy machine."""
+    with limited_threads(1):
+        yield
 
 
 def settings_of(segments: str, **changes: Any) -> dict[str, Any]:
@@ -279,12 +288,12 @@ def test_flops_are_those_that_run() -> None:
 
 @pytest.mark.parametrize("segments", CODECS)
 def test_receipts_have_the_claimed_size_and_decode(segments: str) -> None:
-    """Documents of all lengths, one of which outgrows the window."""
+    """Documents of all lengths, one of which outgrows the window; the code may end up to a byte before its bits do."""
     codec, model = CODECS[segments], make(segments, context_length=24)
     documents = [SENTENCE, b"", b"Whether 'tis nobler", b"\xff\x00\n", b"to be"]
     made = make_receipt(model, codec, documents, name="a", lanes=3, stride=9)
     claimed = made.claimed_bits_per_byte * made.num_bytes / 8
-    assert 0.999 * claimed <= made.code_bytes <= 1.001 * claimed + 2
+    assert 0.999 * claimed - 1 < made.code_bytes <= 1.001 * claimed + 2
     assert read_receipt(model, codec, made.blob, name="a") == documents
 
 

@@ -54,7 +54,7 @@ class Places:
         return self.num_symbols // self.symbols_per_place + self.num_spare
 
     def is_free(self, num_taken: int, position: int) -> bool:
-        """Whether another place may be taken at a symbol."""
+        """Return whether another place may be taken at a symbol."""
         return (num_taken + 1 - self.num_spare) * self.symbols_per_place <= position + 1
 
 
@@ -122,7 +122,8 @@ class SegmentRows(TokenRows):
     def tokens_per_row(self) -> int:
         """As many as a row holds if its segments are of the size that it has places for.
 
-        If they are longer, a row goes on into the text of the next.
+        If they are longer, a row goes on into the text of the next; if they are shorter, it ends before that, and what
+        is between is read in other epochs, whose rows begin elsewhere.
         """
         per_place = 1 if self.segmenter.has_whole_tokens else self.symbols_per_place - 1
         return max(1, self.context_length * per_place // self.symbols_per_place)

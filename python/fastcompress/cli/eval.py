@@ -82,6 +82,7 @@ def evaluate(
 
 def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int, *, canonical: bool) -> Evaluation:
     from fastcompress.data.canonical_rows import CanonicalRows
+    from fastcompress.errors import ConfigError
     from fastcompress.evaluation.bits_per_byte import evaluate as score
     from fastcompress.models.threads import choose_threads, limited_threads
 
@@ -96,6 +97,8 @@ def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int
         num_threads = choose_threads(batch_size, run.model.config.context_length, run.model.config.width)
         with limited_threads(num_threads):
             rows = CanonicalRows(run.codec, run.model.config.context_length) if canonical else None
+            if rows is not None and not rows.columns.keys() >= run.model.rows(run.codec).columns.keys():
+                raise ConfigError("canonical is set, but the model does not predict ids of the codec; score it without")
             return score(
                 run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show, rows=rows
             )

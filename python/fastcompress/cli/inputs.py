@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 CORPUS_HELP = (
-    "python-docs, python-source, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), which may be "
-    "compressed as .gz, .xz or .fcz, or a folder of such files."
+    "python-docs, python-source, repeated-patterns, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), "
+    "which may be compressed as .gz, .xz or .fcz, or a folder of such files."
 )
 _CODEC_PATHS = (
     "a published vocabulary such as cl100k_base, o200k_base or gpt2, or the path of a saved vocabulary (.bpe), "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,11 @@ class CanonicalRows(TokenRows):
         num_bytes = (self.codec.vocab_size + 7) // 8
         return {**super().columns, LEGAL: (np.dtype(np.uint8), (self.context_length, num_bytes))}
 
+    @property
+    def padding(self) -> dict[str, int]:
+        """In the padding, every id is legal."""
+        return {**super().padding, LEGAL: 255}
+
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the kind of rows, the codec and the length, as 64 hexadecimal digits."""
@@ -70,15 +75,6 @@ class CanonicalRows(TokenRows):
         for row in super().scoring_rows(document, stride):
             yield {**row, LEGAL: self.canonical.legal_rows(states[begin : begin + len(row["input"])])}
             begin += stride
-
-    def stack(self, rows: Sequence[Row]) -> Row:
-        """Pad as `TokenRows` does; in the padding everything is legal."""
-        batch = super().stack([{name: column for name, column in row.items() if name != LEGAL} for row in rows])
-        shape = (*batch["input"].shape, (self.codec.vocab_size + 7) // 8)
-        batch[LEGAL] = np.full(shape, 255, np.uint8)
-        for index, row in enumerate(rows):
-            batch[LEGAL][index, : len(row[LEGAL])] = row[LEGAL]
-        return batch
 
     def _document_before(self, dataset: TokenDataset, begin: int) -> npt.NDArray[np.int64]:
         """Return the ids before token `begin` that belong to its document."""

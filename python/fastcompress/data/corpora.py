@@ -31,6 +31,7 @@ from pathlib import Path
 from fastcompress._arguments import as_instance, as_integer, as_path
 from fastcompress.data import sources
 from fastcompress.data.sources import Document
+from fastcompress.data.synthetic import repeated_patterns
 from fastcompress.errors import ConfigError, DataError
 
 __all__ = ["NAMED_CORPORA", "SPLITS", "Corpus", "Document", "load_corpus", "split_documents", "take_bytes"]
@@ -39,6 +40,7 @@ SPLITS = ("train", "validation", "test")
 NAMED_CORPORA = {
     "python-docs": sources.python_docs,
     "python-source": sources.python_source,
+    "repeated-patterns": repeated_patterns,
     "tiny-shakespeare": sources.tiny_shakespeare,
 }
 _SPLIT_WORDS = {
@@ -120,8 +122,9 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
     """Load and divide a corpus.
 
     Args:
-        spec: "python-docs", "python-source" or "tiny-shakespeare", or a path: a file (one document), JSON lines
-            (.jsonl, .jsonl.gz, .jsonl.xz, .jsonl.fcz), or a folder of such files, in which hidden ones are left out.
+        spec: "python-docs", "python-source", "repeated-patterns" or "tiny-shakespeare", or a path: a file (one
+            document), JSON lines (.jsonl, .jsonl.gz, .jsonl.xz, .jsonl.fcz), or a folder of such files, in which hidden
+            ones are left out.
         text_key: The key of the text in a row of JSON lines.
         max_bytes: Use only this many bytes from the beginning (of each split, in a folder that is already divided). The
             last document is cut at the boundary of a character. None for no limit.

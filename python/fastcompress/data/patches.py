@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -187,14 +187,6 @@ class PatchRows(TokenRows):
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the windows of a document; patches begin with each window, as in training."""
         return map(self._with_ends, super().scoring_rows(document, stride))
-
-    def stack(self, rows: Sequence[Row]) -> Row:
-        """Pad as `TokenRows` does; no patch ends in the padding."""
-        batch = super().stack([{name: column for name, column in row.items() if name != PATCH_END} for row in rows])
-        batch[PATCH_END] = np.zeros(batch["input"].shape, np.int64)
-        for index, row in enumerate(rows):
-            batch[PATCH_END][index, : len(row[PATCH_END])] = row[PATCH_END]
-        return batch
 
     def _with_ends(self, row: Row) -> Row:
         return {**row, PATCH_END: patch_ends(row["input"], self.patcher, self.min_bytes, self.max_bytes)}

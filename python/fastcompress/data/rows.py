@@ -131,6 +131,11 @@ class TokenRows:
             raise ConfigError(f"context_length is {self.context_length}; it must be at least 1")
 
     @property
+    def spelling(self) -> Codec:
+        """The codec whose ids the events are: that of the shards, unless rows spell its tokens in other symbols."""
+        return self.codec
+
+    @property
     def tokens_per_row(self) -> int:
         """Rows of an epoch lie end to end."""
         return self.context_length
@@ -138,17 +143,22 @@ class TokenRows:
     @property
     def is_exact(self) -> bool:
         """Nothing is masked here, so the codec alone decides."""
-        return self.codec.unambiguous
+        return self.spelling.unambiguous
 
     @property
     def num_symbols(self) -> int:
         """Ids that a target may be, the end of a document included."""
-        return num_symbols(self.codec)
+        return num_symbols(self.spelling)
 
     @property
     def end_of_document(self) -> int:
         """The id that ends a document, and stands before its first id."""
-        return self.codec.vocab_size
+        return self.spelling.vocab_size
+
+    @property
+    def padding(self) -> dict[str, int]:
+        """What columns are padded with, by name; others with 0."""
+        return {"input": self.end_of_document, "target": self.end_of_document}
 
     @property
     def columns(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
@@ -173,25 +183,25 @@ class TokenRows:
         window = np.empty(num_read, np.int64)  # int64[S + 1]
         window[:before_end] = dataset.read(begin, begin + before_end)
         window[before_end:] = dataset.read(0, num_read - before_end)
-        return _row(window, np.ones(self.context_length, np.float32))
+        return token_row(window, np.ones(self.context_length, np.float32))
 
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the windows of a document; the head of this file says what is scored where."""
         end = [self.end_of_document]
-        sequence = np.concatenate((end, spell(self.codec, document), end)).astype(np.int64)  # int64[n + 2]
+        sequence = np.concatenate((end, spell(self.spelling, document), end)).astype(np.int64)  # int64[n + 2]
         for begin, scored, stop in scoring_windows(len(sequence) - 1, self.context_length, stride):
             weight = np.zeros(stop - begin, np.float32)
             weight[scored - begin :] = 1.0
-            yield _row(sequence[begin : stop + 1], weight)
+            yield token_row(sequence[begin : stop + 1], weight)
 
     def stack(self, rows: Sequence[Row]) -> Row:
         """Pad with the end of the document and weight 0, on the right, where a causal model cannot see it."""
         length = max(len(row[WEIGHT]) for row in rows)
-        batch = {name: np.full((len(rows), length), self.end_of_document, np.int64) for name in ("input", "target")}
-        batch[WEIGHT] = np.zeros((len(rows), length), np.float32)
-        for index, row in enumerate(rows):
-            for name, column in row.items():
-                batch[name][index, : len(column)] = column
+        batch = {}
+        for name, (dtype, shape) in self.columns.items():
+            batch[name] = np.full((len(rows), length, *shape[1:]), self.padding.get(name, 0), dtype)
+            for index, row in enumerate(rows):
+                batch[name][index, : len(row[name])] = row[name]
         return batch
 
     def num_events(self, dataset: TokenDataset) -> float:
@@ -203,6 +213,6 @@ class TokenRows:
         return len(document)
 
 
-def _row(window: npt.NDArray[np.int64], weight: npt.NDArray[np.float32]) -> Row:
+def token_row(window: npt.NDArray[np.int64], weight: npt.NDArray[np.float32]) -> Row:
     """Make a row of S + 1 ids; copies, so that changing one column in place never changes the other."""
     return {"input": window[:-1].copy(), "target": window[1:].copy(), WEIGHT: weight}

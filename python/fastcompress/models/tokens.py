@@ -120,7 +120,7 @@ class TokenStepper:
             raise ConfigError(f"lanes is {lanes}; it must be at least 1")
         rows = model.rows(codec)
         assert isinstance(rows, TokenRows)
-        self.model, self.codec, self.lanes, self.stride = model, codec, lanes, stride
+        self.model, self.codec, self.lanes, self.stride = model, rows.spelling, lanes, stride
         self.end = rows.end_of_document
         self._canonical = rows.canonical if isinstance(rows, CanonicalRows) else None
         self._states = [0] * lanes  # of the encoder, if illegal ids are masked

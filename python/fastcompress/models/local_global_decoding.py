@@ -1,8 +1,8 @@
-"""Decoding a byte-latent model byte by byte, with what its networks have already read.
+"""Decoding a model of symbols and patches symbol by symbol, with what its networks have already read.
 
-The local networks keep keys and values of bytes, the global one those of patches; beside them stay the encoder's state
-of each byte, which a patch that becomes known later may end with, and what the global network made of each patch. So a
-byte costs one position of the local networks, and one of the global network only where a patch becomes known with it.
+The local networks keep keys and values of symbols, the global one those of patches; beside them stay the state of each
+symbol, which a patch that becomes known later may end with, and what the global network made of each patch. So a symbol
+costs one position of the local networks, and one of the global network only where a patch becomes known with it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fastcompress.data.patches import patch_ends
+from fastcompress.data.patches import PATCH_END
 from fastcompress.models.trunk import Cache, Context, in_stream_type
 
 if TYPE_CHECKING:
-    from fastcompress.models.byte_latent import ByteLatent
+    from fastcompress.models.local_global import LocalGlobalModel
 
 
-class ByteLatentCache(Cache):
-    """What a byte-latent model keeps of each lane: besides its bytes, a cache of patches.
+class LocalGlobalCache(Cache):
+    """What a model of symbols and patches keeps of each lane: besides its symbols, a cache of patches.
 
     Attributes:
         patches: Of the global network, in places of patches.
@@ -39,26 +39,31 @@ class ByteLatentCache(Cache):
         return self._ids
 
 
-def read_with_cache(model: ByteLatent, tokens: Tensor, positions: Tensor, cache: ByteLatentCache) -> Tensor:
-    """Return what the head reads, ``float[B, T, d]``, for the next bytes of each lane.
+def read_with_cache(model: LocalGlobalModel, tokens: Tensor, positions: Tensor, cache: LocalGlobalCache) -> Tensor:
+    """Return what the head reads, ``float[B, T, d]``, for the next symbols of each lane.
 
     Args:
         model: The model.
-        tokens: ``int64[B, T]``; those after a lane's last byte are overwritten later.
+        tokens: ``int64[B, T]``; those after a lane's last symbol are overwritten later.
         positions: ``int64[B, T]``, ascending by one.
         cache: Of earlier positions.
     """
     first = positions[:, 0].tolist()
-    sizes = (model.config.min_bytes, model.config.max_bytes)
-    ends = [patch_ends(np.array(ids, np.int64), model.patcher, *sizes) for ids in cache.write(tokens, positions)]
+    columns = [model.columns_of(np.array(ids, np.int64)) for ids in cache.write(tokens, positions)]
+    ends = [lane[PATCH_END] for lane in columns]
     before = [int((lane[:begin] > 0).sum()) for lane, begin in zip(ends, first, strict=True)]  # patches known already
     closes = np.stack([lane[begin:] > 0 for lane, begin in zip(ends, first, strict=True)])  # bool[B, T]
     known = torch.from_numpy(np.array(before)[:, None] + closes.cumsum(1)).to(tokens.device)  # int64[B, T]
+    new_columns = {
+        name: torch.from_numpy(np.stack([lane[name][begin:] for lane, begin in zip(columns, first, strict=True)]))
+        for name in columns[0]
+    }  # int64[B, T] each
 
     context = Context(tokens, positions, cache=cache)
     x = model.encoder(in_stream_type(model.embedding(tokens)), context)  # [B, T, d]
     if model.num_patches:
-        states = cache.remember(model, x, positions)  # [B, S, d]
+        new = model.patch_states(x, {name: column.to(tokens.device) for name, column in new_columns.items()})
+        states = cache.remember(model, new, positions)  # [B, S, d]
         latents = _latents(model, states, ends, before, closes.sum(1), cache)  # [B, P + 1, D]
         x = model.add_patches(x, latents, known)  # [B, T, d]
     hidden: Tensor = model.norms[3](model.decoder(x, context))  # [B, T, d]
@@ -66,12 +71,12 @@ def read_with_cache(model: ByteLatent, tokens: Tensor, positions: Tensor, cache:
 
 
 def _latents(
-    model: ByteLatent,
+    model: LocalGlobalModel,
     states: Tensor,
     ends: list[np.ndarray[tuple[int], np.dtype[np.int64]]],
     before: list[int],
     num_new: np.ndarray[tuple[int], np.dtype[np.int64]],
-    cache: ByteLatentCache,
+    cache: LocalGlobalCache,
 ) -> Tensor:
     """Let the global network read the new patches of each lane, and return all: ``float[B, P + 1, D]``.
 
@@ -81,7 +86,7 @@ def _latents(
     kept = cache.patches
     most = max(1, int(num_new.max())) if not kept.has(model) else int(num_new.max())
     if most:
-        sources = np.zeros((len(ends), model.num_patches), np.int64)  # of every place, the patch's last byte
+        sources = np.zeros((len(ends), model.num_patches), np.int64)  # of every place, the patch's last symbol
         for lane, row in enumerate(ends):
             found = row[row > 0][: model.num_patches]
             sources[lane, : len(found)] = found - 1

@@ -38,8 +38,9 @@ pretokenizer::Pattern parse_pattern(std::string_view name) {
     // The message shows only the beginning of a text that was passed in place of a pattern.
     size_t num_shown = std::min<size_t>(name.size(), 100);
     while (num_shown < name.size() && (name[num_shown] & 0xc0) == 0x80) --num_shown;
-    const std::string shown = std::string(name.substr(0, num_shown)) + (num_shown < name.size() ? "..." : "");
-    raise(invalid_argument("unknown pattern '" + shown + "'; the named patterns are " + known));
+    std::string message = "unknown pattern '";
+    message.append(name.substr(0, num_shown)).append(num_shown < name.size() ? "..." : "");
+    raise(invalid_argument(message.append("'; the named patterns are ").append(known)));
 }
 
 void bind_pretokenizer(py::module_& m) {

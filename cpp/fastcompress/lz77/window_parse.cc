@@ -80,7 +80,10 @@ template <bool kIsFour, bool kIsLazy>
 class LaneParser {
   public:
     LaneParser(Bytes text, const Params& params)
-        : text_(text), params_(params), chains_(text, params.min_length), segments_(kNumLanes) {}
+        : text_(text),
+          params_(params),
+          chains_(text, params.min_length),
+          segments_(text.size() > kFewBytes ? kNumLanes : 0) {}  // 145 KB, not to be cleared for a short text
 
     void parse(TokenColumns& out) {
         for (size_t begin = 0; begin < text_.size(); begin += kChunkBytes) {

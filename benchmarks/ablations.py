@@ -12,23 +12,18 @@ logarithm of the ratio. Seconds are measured one arm after the other on each car
 
 from __future__ import annotations
 
-import concurrent.futures
 import datetime
 import json
 import math
-import os
-import queue
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import click
 
 import results_file
+from card_jobs import Cards
 
 STEPS, BATCH = 700, 32
 SIZE = {"num_layers": 6, "num_heads": 6, "width": 384, "context_length": 512}
@@ -146,49 +141,19 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
     """Train every arm that is missing, then time each of them."""
     import torch
 
-    begin = time.monotonic()
-    cards = results_file.cards()
-    free: queue.SimpleQueue[str] = queue.SimpleQueue()  # a card for each run that may start
-    for card in cards * jobs:
-        free.put(card)
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": [], "speeds": {}}
     done = {(one["arm"], one["seed"]) for one in found["runs"]}
     seeds = max(number for *_, number in ARMS.values())
     wanted = [(arm, seed) for seed in range(seeds) for arm in ARMS if seed < ARMS[arm][3] and (arm, seed) not in done]
-
-    def result_of(arm: str, seed: int, *flags: str) -> dict[str, Any] | None:
-        left = seconds - (time.monotonic() - begin)
-        if left <= 0:
-            return None
-        places = ["--shards", str(shards), "--validation", str(validation)]
-        command = [sys.executable, __file__, "one", arm, str(seed), *places, *flags]
-        card = free.get()
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": card}
-        try:
-            process = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=environment
-            )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            click.echo(f"{arm}, seed {seed}: {error}", err=True)
-            return None
-        finally:
-            free.put(card)
-        answer: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
-        click.echo(f"{time.monotonic() - begin:4.0f} s {arm}, seed {seed}: {answer['bits_per_byte']:.4f}")
-        return answer
-
-    with concurrent.futures.ThreadPoolExecutor(jobs * len(cards)) as pool:
-        for answer in pool.map(lambda pair: result_of(*pair), wanted):
-            if answer is not None:
-                found["runs"].append(answer)
     timed = [arm for arm in ARMS if arm not in found["speeds"] and ARMS[arm][3] > 1 and ARMS[arm][2] == 1.0]
-    free = queue.SimpleQueue()
-    for card in cards:
-        free.put(card)
-    with concurrent.futures.ThreadPoolExecutor(len(cards)) as pool:
-        for arm, answer in zip(timed, pool.map(lambda arm: result_of(arm, 0, "--speed"), timed), strict=True):
-            if answer is not None:
-                found["speeds"][arm] = answer["tokens_per_second"]
+
+    def command_of(arm: str, seed: int, *flags: str) -> list[str]:
+        return [__file__, "one", arm, str(seed), "--shards", str(shards), "--validation", str(validation), *flags]
+
+    cards = Cards(jobs, seconds)
+    found["runs"] += filter(None, cards.run([command_of(*pair) for pair in wanted]))
+    speeds = cards.run([command_of(arm, 0, "--speed") for arm in timed], per_card=1)
+    found["speeds"] |= {figures["arm"]: figures["tokens_per_second"] for figures in filter(None, speeds)}
     found["header"] = {
         "suite": "ablations",
         "date": datetime.date.today().isoformat(),

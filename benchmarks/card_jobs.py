@@ -1,0 +1,67 @@
+"""Training runs as processes, several at a time on each card; each prints its figures, JSON, in its last line."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import queue
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+import results_file
+
+
+class Cards:
+    """The cards of this process, and the time until which runs may start on them.
+
+    Args:
+        per_card: Runs at a time on each card.
+        seconds: From now; runs get half a minute more to end.
+    """
+
+    def __init__(self, per_card: int, seconds: float) -> None:
+        self.names, self.per_card = results_file.cards(), per_card
+        self.begin, self.seconds = time.monotonic(), seconds
+
+    def run(self, commands: Sequence[list[str]], *, per_card: int | None = None) -> Iterator[dict[str, Any] | None]:
+        """Run scripts of this folder, given by their arguments, and yield the figures of each in order.
+
+        None stands for a run that failed, or that there was no time for.
+        """
+        per_card = per_card or self.per_card
+        free: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for name in self.names * per_card:
+            free.put(name)
+
+        def figures_of(command: list[str]) -> dict[str, Any] | None:
+            card = free.get()  # there are as many threads
+            try:
+                return self._figures_of(command, card)
+            finally:
+                free.put(card)
+
+        with concurrent.futures.ThreadPoolExecutor(per_card * len(self.names)) as pool:
+            yield from pool.map(figures_of, commands)
+
+    def _figures_of(self, command: list[str], card: str) -> dict[str, Any] | None:
+        left = self.seconds - (time.monotonic() - self.begin)
+        if left <= 0:
+            return None
+        place = {**os.environ, "CUDA_VISIBLE_DEVICES": card} if card else None
+        try:
+            done = subprocess.run(
+                [sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=place
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            click.echo(f"{' '.join(command)}: {error}", err=True)
+            return None
+        figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        name = " ".join(str(figures[key]) for key in ("arm", "name", "seed") if key in figures)
+        click.echo(f"{time.monotonic() - self.begin:4.0f} s {name}: {figures['bits_per_byte']:.4f}")
+        return figures

@@ -165,6 +165,8 @@ class Operations(RuleBasedStateMachine):
         for parser, text in self.all:
             expected = oracle.parse(bytes(text), settings_of(parser.params))
             assert rows(parser.tokens()) == expected
+            for begin in (0, parser.num_stable - 1, parser.num_stable, len(expected), len(expected) + 2):
+                assert rows(parser.tail(max(0, begin))) == expected[max(0, begin) :]
             assert parser.num_bytes == len(text)
             most = max(1 if parser.params.parse == "greedy" else 2, parser.params.min_length - 1)
             assert len(expected) - most <= parser.num_stable <= len(expected)

@@ -185,6 +185,22 @@ py::array_t<uint64_t> of_each(const Batch& guarded, const Get& get) {
     });
 }
 
+// The tokens from number `begin` on, as tuples: for a few tokens cheaper than arrays.
+py::list tail(const Parser& guarded, size_t begin) {
+    const auto tokens = guarded.read([&](const IncrementalParser& parser) {
+        std::vector<Token> found;
+        for (size_t i = begin; i < parser.num_stable(); ++i) found.push_back(parser.stable_token(i));
+        const std::vector<Token> unstable = parser.unstable_tokens();
+        const size_t first = begin > parser.num_stable() ? begin - parser.num_stable() : 0;
+        for (size_t i = first; i < unstable.size(); ++i) found.push_back(unstable[i]);
+        return found;
+    });
+    py::list list(tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i)
+        list[i] = py::make_tuple(static_cast<unsigned>(tokens[i].kind), tokens[i].value, tokens[i].length);
+    return list;
+}
+
 void bind_incremental_parser(py::module_& sub) {
     py::class_<Parser>(sub, "IncrementalParser")
         .def(py::init([](const Params& params) { return make_guarded<IncrementalParser>(params); }))
@@ -199,6 +215,7 @@ void bind_incremental_parser(py::module_& sub) {
              [](const Parser& parser) {
                  return to_arrays(parser.read_without_gil([](const IncrementalParser& p) { return p.tokens(); }));
              })
+        .def("tail", &tail)
         .def_property_readonly(
             "num_bytes", [](const Parser& p) { return p.read([](const auto& parser) { return parser.num_bytes(); }); })
         .def_property_readonly(

@@ -104,7 +104,9 @@ class Buckets:
         firsts, bits = self._all
         ends = np.minimum(firsts + (1 << bits), self.count)  # int64[buckets]
         if field == 0:
-            return np.broadcast_to(firsts, (len(symbols), len(firsts))), np.broadcast_to(ends, (len(symbols), len(ends)))
+            return np.broadcast_to(firsts, (len(symbols), len(firsts))), np.broadcast_to(
+                ends, (len(symbols), len(ends))
+            )
         bucket, begin = symbols[:, 0], firsts[symbols[:, 0]]  # int64[n] each
         for digit, shift in enumerate(self.shifts[: field - 1]):
             begin = begin + (symbols[:, 1 + digit] << shift)
@@ -263,6 +265,16 @@ class LZFields:
         begin, end = self.distances.ranges(own, field - 1)
         legal[match, self.sizes[field] - begin.shape[1] :] = some.has_distance(begin, end)
         return legal
+
+    def packed_legal(self, symbols: Integers, choices: Choices) -> npt.NDArray[np.uint8]:
+        """Return the legal symbols of all fields, each given the earlier ones of ``symbols int64[n, F]``.
+
+        Returns:
+            ``uint8[n, (A + 7) // 8]``, with A = sum(sizes): bit v % 8, counted from the lowest, of byte v // 8 is set if
+            symbol v is legal, where the symbols of the fields are counted one field after the other.
+        """
+        masks = [self.legal(symbols, field, choices) for field in range(self.num_fields)]
+        return np.packbits(np.concatenate(masks, axis=1), axis=1, bitorder="little")
 
     def any_match(self, rooms: Integers) -> Choices:
         """Return all tokens that can be decoded with ``rooms int64[n]`` bytes before them: matches reach no further."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -165,22 +166,20 @@ class LZRows(TokenRows):
                 batch[name][index, : len(column)] = column
         return batch
 
-    def choices(self, parser: IncrementalParser, distance: int | None) -> Choices:
-        """Return the legal tokens after the bytes of a parser, with the lengths of matches of a distance, if given."""
-        lengths = None if distance is None else parser.legal_lengths(distance)
-        shortest, longest = (self.fields.min_length, self.fields.max_length) if lengths is None else lengths
-        assert longest is not None
-        return Choices(
-            parser.legal_literals()[None],
-            [parser.legal_distances().astype(np.int64) - 1],
-            np.array([shortest - self.fields.min_length]),
-            np.array([longest - self.fields.min_length]),
-        )
+    def choices(self, parser: IncrementalParser) -> Choices:
+        """Return the legal tokens after the bytes of a parser; matches with any length."""
+        most = np.array([self.fields.lengths.count - 1])
+        distances = parser.legal_distances().astype(np.int64) - 1  # int64[k]
+        return Choices(parser.legal_literals()[None], [distances], 0 * most, most)
 
-    def legal(self, targets: Integers, choices: Choices) -> npt.NDArray[np.uint8]:
-        """Return the column ``target_legal`` of ``targets int64[n, F]``."""
-        masks = [self.fields.legal(targets, field, choices) for field in range(self.fields.num_fields)]
-        return np.packbits(np.concatenate(masks, axis=1), axis=1, bitorder="little")
+    def with_distance(self, choices: Choices, parser: IncrementalParser, distance: int) -> Choices:
+        """Return choices with the lengths that matches of a legal distance may have after the bytes of a parser."""
+        lengths = parser.legal_lengths(distance)
+        assert lengths is not None, "there is no legal match of this distance"
+        shortest, longest = lengths
+        assert longest is not None  # with the alphabet "fields"
+        least = self.fields.min_length
+        return dataclasses.replace(choices, shortest=np.array([shortest - least]), longest=np.array([longest - least]))
 
     def _symbols(self, inputs: Integers, targets: Integers, before: Integers) -> Row:
         """Return the columns of ids, int64[n] each, and of those ``before int64[k]`` in the first one's document."""
@@ -192,7 +191,7 @@ class LZRows(TokenRows):
         if self.canonical:
             legal = self._canonical(tokens, is_end, len(before), symbols)
         else:
-            legal = self.legal(symbols, self.fields.any_match((offsets - begins)[len(before) :]))
+            legal = self.fields.packed_legal(symbols, self.fields.any_match((offsets - begins)[len(before) :]))
         return {"input": self.fields.symbols(tokens, is_end)[len(before) :], "target": symbols, TARGET_LEGAL: legal}
 
     def _canonical(
@@ -207,8 +206,10 @@ class LZRows(TokenRows):
                 parser = IncrementalParser(self.lz77.params)
             else:
                 parser.push_token(tokens[index])
-            distance = self.fields.distance(target.tolist()) if target[0] == MATCH else None
-            rows.append(self.legal(target[None], self.choices(parser, distance)))
+            choices = self.choices(parser)
+            if target[0] == MATCH:
+                choices = self.with_distance(choices, parser, self.fields.distance(target.tolist()))
+            rows.append(self.fields.packed_legal(target[None], choices))
         return np.concatenate(rows)
 
     def _tokens(self, ids: Integers) -> tuple[LZTokens, npt.NDArray[np.bool_]]:

@@ -28,7 +28,7 @@ from fastcompress.codec import Codec
 from fastcompress.data.lz_fields import END, Choices, Integers
 from fastcompress.data.lz_rows import LZRows
 from fastcompress.data.rows import spell
-from fastcompress.errors import ConfigError, DataError
+from fastcompress.errors import ConfigError
 from fastcompress.lz77 import MATCH, IncrementalParser, LZTokens, Token
 from fastcompress.models.allocation import memory_errors
 from fastcompress.models.protocol import device_of, evaluation_mode
@@ -163,15 +163,14 @@ class LZStepper:
             return logits.masked_fill(~torch.from_numpy(self._legal()).to(logits.device), float("-inf"))  # [lanes, A]
 
     def push(self, symbols: Sequence[int]) -> list[bytes]:
-        """Append a symbol to the token of each lane that is not done. Raises DataError if it is not legal."""
+        """Append a symbol to the token of each lane that is not done; one that is not legal ends the document, too."""
         legal, field = self._legal(), self._field
         for lane, symbol in enumerate(symbols):
+            is_legal = 0 <= symbol < legal.shape[1] and legal[lane, symbol]
+            self.done[lane] = self.done[lane] or not is_legal or (field == 0 and symbol == END)
             if self.done[lane]:
                 continue
-            if not (0 <= symbol < legal.shape[1] and legal[lane, symbol]):
-                raise DataError(f"symbol {symbol} of field {field} is not legal in lane {lane}; see weights")
             self._symbols[lane, field] = symbol
-            self.done[lane] = field == 0 and symbol == END
             if field + 1 == self.fields.length_field:
                 self._know_distance(lane)
         if field + 1 < self.fields.num_fields:

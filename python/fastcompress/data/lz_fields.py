@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,7 @@ class Buckets:
         """The alphabets: of the bucket, and of each digit."""
         firsts, bits = self._all
         bounds = (int(bits.max()), *self.shifts)
-        return len(firsts), *(1 << (upper - lower) for upper, lower in zip(bounds, bounds[1:], strict=False))
+        return len(firsts), *(1 << (upper - lower) for upper, lower in pairwise(bounds))
 
     def symbols(self, numbers: Integers) -> Integers:
         """Return the symbols of ``numbers int64[n]``, ``int64[n, 1 + digits]``."""
@@ -270,8 +271,8 @@ class LZFields:
         """Return the legal symbols of all fields, each given the earlier ones of ``symbols int64[n, F]``.
 
         Returns:
-            ``uint8[n, (A + 7) // 8]``, with A = sum(sizes): bit v % 8, counted from the lowest, of byte v // 8 is set if
-            symbol v is legal, where the symbols of the fields are counted one field after the other.
+            ``uint8[n, (A + 7) // 8]``, with A = sum(sizes): bit v % 8, counted from the lowest, of byte v // 8 is set
+            if symbol v is legal. Symbols are counted through all fields, one after the other.
         """
         masks = [self.legal(symbols, field, choices) for field in range(self.num_fields)]
         return np.packbits(np.concatenate(masks, axis=1), axis=1, bitorder="little")

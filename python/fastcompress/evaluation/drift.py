@@ -2,7 +2,7 @@
 
 A model of LZ77 tokens learns from parses. When it continues its own text, the tokens that it draws are soon no longer
 those of a parse of that text, so that it reads histories unlike all that it was trained on. Its pointers then copy from
-places that look right by their distance only, and the text falls into pieces of words (seed 000, "pointer drift").
+places that look right by their distance only, and the text falls into pieces of words.
 """
 
 from __future__ import annotations

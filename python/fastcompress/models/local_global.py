@@ -296,7 +296,7 @@ class LocalGlobalModel(NextTokenModel):
                 by_part[name] = events * int(activation_flops())
         return Flops(self.context_length, by_part)
 
-    def uniform_nats(self) -> float:
+    def uniform_nats(self) -> float | None:
         """The logarithm of the number of symbols."""
         return math.log(self.vocab_size)
 

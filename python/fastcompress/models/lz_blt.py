@@ -11,16 +11,15 @@ reads the state at the last token of each patch, and the tokens after it read wh
 a value (a literal byte, or the bucket of a distance), a length, and the extra bits of buckets, all as symbols of
 fields (``data/lz_fields.py``); each field has a softmax of its own, and all of them count.
 
-The idea is seed 000's ("LZ-BLT"); networks after Pagnoni et al., "Byte Latent Transformer" (arXiv 2412.09871). Its 0.69
-"bits per byte on the compressed representation" is not what is counted here: bits per byte are the nats of all fields of
-all tokens, and of the end of each document, over the raw bytes. A text has many parses. Of these the model is charged
-for one, so the figure is an upper bound; restricted to ``canonical`` tokens, only that one has a probability, and the
-figure is exact (``data/lz_rows.py``).
+The networks follow Pagnoni et al., "Byte Latent Transformer" (arXiv 2412.09871). Bits per byte are the nats of all
+fields of all tokens, and of the end of each document, over the raw bytes. A text has many parses. The model is charged
+for one of them, so the figure is an upper bound; restricted to ``canonical`` tokens, only that one has a probability,
+and the figure is exact (``data/lz_rows.py``).
 
 Causality: let x and y be documents with the same first n bytes, and k the number of tokens of x that are stable after n
-bytes (``lz77.stable_counts``). Both parses begin with the same k tokens; the costs of these, and the probabilities of
-the token after them, are the same, whatever follows. Where a token ends depends on the bytes after it, and these bits are
-paid: by the probability of the length, and in canonical rows by the choice of the token that follows.
+bytes (``lz77.stable_counts``). Both parses begin with the same k tokens. The costs of these, and the probabilities of
+the token after them, are the same, whatever follows. Where a token ends depends on the bytes after it, and that is paid
+for: in the length, and in canonical rows by the choice of the token that follows.
 """
 
 from __future__ import annotations
@@ -176,7 +175,7 @@ class LZBLT(LocalGlobalModel):
         return logits
 
     def next_state(self, state: Tensor, field: int, symbols: Tensor) -> Tensor:
-        """Return the state of the next field, ``float[..., d]``, from that of a field and its ``symbols int64[...]``."""
+        """Return u of the next field, ``float[..., d]``, from that of a field and its symbols, ``int64[...]``."""
         x = state + self.embedding.tables[field](symbols).to(state.dtype)  # [..., d]
         added: Tensor = self.after[field](F.rms_norm(x, (x.size(-1),)))  # [..., d]
         return state + added.to(state.dtype)
@@ -185,7 +184,8 @@ class LZBLT(LocalGlobalModel):
         """Return the cross entropy of all fields of the targets, float32[B, S]."""
         state = self.hidden(batch["input"], batch)  # [B, S, d]
         target, sizes = batch["target"], self.fields.sizes  # int64[B, S, F]
-        legal = unpacked_bits(batch[TARGET_LEGAL], sum(sizes)).split(sizes, dim=-1)  # bool[B, S, A] a field
+        every = unpacked_bits(batch[TARGET_LEGAL], sum(sizes))  # bool[B, S, A]
+        legal = torch.split(every, list(sizes), dim=-1)  # bool[B, S, A of a field] each
         total = torch.zeros(target.shape[:2], device=target.device)  # float32[B, S]
         for field in range(len(sizes)):
             logits = self.field_logits(state, field).masked_fill(~legal[field], float("-inf"))  # [B, S, A]
@@ -231,7 +231,7 @@ class LZBLT(LocalGlobalModel):
         return LZStepper(self, codec, lanes, stride, wanted)
 
     def next_hidden(self, tokens: Tensor, last: Tensor, cache: Cache | None, positions: Tensor | None) -> Tensor:
-        """Return z after position ``last`` of each row; as ``NextTokenModel.next_logits``, with ``tokens [B, T, F]``."""
+        """Return z after position ``last`` of each row, of ``tokens int64[B, T, F]``; see ``next_logits``."""
         if cache is None:
             hidden = self(tokens)  # [B, T, d]
         else:

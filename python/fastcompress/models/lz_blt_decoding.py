@@ -3,7 +3,7 @@
 sample      A token stands as it was drawn. After a few, they are no longer those that the parser would have made of the
             text, which are all that the model was trained on: the pointers drift.
 recompress  The bytes of each token are appended to an incremental parser, and the model goes on from the tokens of the
-            parse of all bytes so far (seed 000, "iterative re-compression"). With a greedy parse at most
+            parse of all bytes so far ("iterative re-compression"). With a greedy parse at most
             ``max_unstable_tokens`` of the codec change, and the new one.
 legal       Only tokens are drawn that the parser would have next, so that to parse again changes nothing, which is
             asserted after each token. Greedy parses only.
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from fastcompress.codec import Codec
-from fastcompress.data.lz_fields import END, Choices, Integers
+from fastcompress.data.lz_fields import END, Choices, Integers, Mask
 from fastcompress.data.lz_rows import LZRows
 from fastcompress.data.rows import spell
 from fastcompress.errors import ConfigError
@@ -188,16 +188,15 @@ class LZStepper:
         self._start_token()
         return [b"" if token is None else text.push(token) for token, text in zip(tokens, self.texts, strict=True)]
 
-    def _legal(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    def _legal(self) -> Mask:
         """The legal symbols of the field, ``bool[lanes, A]``; a lane that is done has one, 0."""
-        rows = [self._legal_in(lane) for lane in range(self.lanes)]
-        legal: np.ndarray[tuple[int, int], np.dtype[np.bool_]] = np.concatenate(rows)
-        return legal
+        return np.concatenate([self._legal_in(lane) for lane in range(self.lanes)])
 
-    def _legal_in(self, lane: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    def _legal_in(self, lane: int) -> Mask:
         row = self._symbols[lane : lane + 1]  # int64[1, F]
         if self.done[lane]:
-            return np.arange(self.fields.sizes[self._field])[None] == 0
+            only_first: Mask = np.arange(self.fields.sizes[self._field])[None] == 0
+            return only_first
         text, field = self.texts[lane], self._field
         choices = self._choices[lane]
         if choices is None:

@@ -68,7 +68,7 @@ class NextTokenModel(LanguageModel):
         """Count the operations of a row of ``context_length`` ids, from the modules."""
         return count_flops(self, self.context_length)
 
-    def uniform_nats(self) -> float:
+    def uniform_nats(self) -> float | None:
         """Return the logarithm of the vocabulary size."""
         return math.log(self.vocab_size)
 

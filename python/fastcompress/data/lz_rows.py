@@ -192,7 +192,8 @@ class LZRows(TokenRows):
             legal = self._canonical(tokens, is_end, len(before), symbols)
         else:
             legal = self.fields.packed_legal(symbols, self.fields.any_match((offsets - begins)[len(before) :]))
-        return {"input": self.fields.symbols(tokens, is_end)[len(before) :], "target": symbols, TARGET_LEGAL: legal}
+        first = len(before)
+        return {"input": self.fields.symbols(tokens[first:], is_end[first:]), "target": symbols, TARGET_LEGAL: legal}
 
     def _canonical(
         self, tokens: LZTokens, is_end: npt.NDArray[np.bool_], num_before: int, targets: Integers

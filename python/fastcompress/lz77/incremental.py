@@ -76,15 +76,16 @@ num_stable=3)
         """Return all tokens, of which only those after the first `num_stable` can still change. O(tokens)."""
         return LZTokens(*self._core.tokens())
 
-    def tail(self, begin: int) -> list[Token]:
-        """Return the tokens from number `begin` on, of which there may be none: `list(self.tokens())[begin:]`.
+    def tail(self, begin: int) -> list[tuple[int, int, int]]:
+        """Return the tokens from number `begin` on, of which there may be none, each as (kind, value, length).
 
-        O(tokens returned + min_length), whatever the length of the text, so a caller that keeps the tokens of a growing
-        text looks at the changed ones only. Raises ConfigError if `begin` is negative.
+        They equal `list(self.tokens())[begin:]`, as plain tuples, which take a third of the time of Tokens. O(tokens
+        returned + min_length), whatever the length of the text, so a caller that keeps the tokens of a growing text
+        looks at the changed ones only. Raises ConfigError if `begin` is negative.
         """
         if type(begin) is not int or begin < 0:  # the check alone would take longer than the rest
             begin = as_integer(begin, "begin", 0, _MOST)
-        return list(map(Token._make, self._core.tail(begin)))
+        return self._core.tail(begin)
 
     @property
     def num_bytes(self) -> int:

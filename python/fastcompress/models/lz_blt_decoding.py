@@ -17,6 +17,7 @@ from the beginning (``tests/test_lz_blt.py``).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ class LaneTokens:
     """The tokens of one document that grows.
 
     Attributes:
-        tokens: What the model reads of the document.
+        tokens: What the model reads of the document, as (kind, value, length).
         drawn: The tokens that were pushed, as they were.
         text: The bytes.
         num_kept: So many of the first tokens are what they were when the caller last set this.
@@ -51,7 +52,7 @@ class LaneTokens:
     def __init__(self, rows: LZRows, prompt: bytes, generation: str) -> None:
         """Begin with the parse of a prompt."""
         self.rows, self.generation = rows, generation
-        self.tokens = list(rows.lz77.columns(spell(rows.codec, prompt)))
+        self.tokens: list[tuple[int, int, int]] = list(rows.lz77.columns(spell(rows.codec, prompt)))
         self.drawn: list[Token] = []
         self.text = bytearray(prompt)
         self.num_kept = len(self.tokens)
@@ -246,7 +247,7 @@ class LZStepper:
 
     def _window(self, text: LaneTokens, begin: int, end: int) -> Integers:
         """The symbols at positions of a document, ``int64[end - begin, F]``; position 0 is the end before it."""
-        tokens = LZTokens.from_tokens(text.tokens[max(0, begin - 1) : end - 1])
+        tokens = LZTokens.from_tokens(itertools.starmap(Token, text.tokens[max(0, begin - 1) : end - 1]))
         symbols = self.fields.symbols(tokens)  # int64[n, F]
         if begin > 0:
             return symbols

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -128,6 +128,11 @@ class LZRows(TokenRows):
             WEIGHT: (np.dtype(np.float32), (events,)),
         }
 
+    @property
+    def padding(self) -> dict[str, int]:
+        """In the padding, every symbol is legal; the tokens there are literals."""
+        return {TARGET_LEGAL: 255}
+
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of everything that decides the rows, as 64 hexadecimal digits."""
@@ -152,19 +157,6 @@ class LZRows(TokenRows):
             weight[scored - begin :] = 1.0
             part = {name: column[begin:stop].copy() for name, column in whole.items()}
             yield {**self._with_ends(part), WEIGHT: weight}
-
-    def stack(self, rows: Sequence[Row]) -> Row:
-        """Pad with ends of documents of weight 0, on the right, where a causal model cannot see them."""
-        length = max(len(row[WEIGHT]) for row in rows)
-        batch = {
-            name: np.zeros((len(rows), length, *shape[1:]), dtype) for name, (dtype, shape) in self.columns.items()
-        }
-        batch["input"][..., 0] = batch["target"][..., 0] = END
-        batch[TARGET_LEGAL][:] = 255
-        for index, row in enumerate(rows):
-            for name, column in row.items():
-                batch[name][index, : len(column)] = column
-        return batch
 
     def choices(self, parser: IncrementalParser) -> Choices:
         """Return the legal tokens after the bytes of a parser; matches with any length."""

@@ -60,8 +60,8 @@ class LZBLTConfig(LocalGlobalConfig):
     Attributes:
         grouping: "fixed" patches of `min_tokens`, or patches that end with a "match" (``data/lz_rows.py``).
         min_tokens, max_tokens: Sizes of patches. A row has S // min_tokens places for them.
-        canonical: Give no probability to tokens that a greedy parse would not have, in training, scores and generated
-            text. Slow in training (``data/lz_rows.py``).
+        canonical: Give no probability to tokens that a greedy parse would not have, in training and scores. Slow in
+            training (``data/lz_rows.py``).
         generation: How texts are continued (``lz_blt_decoding.py``); None: "legal" if canonical, else "sample".
         window, min_length, max_length: Of the parse; taken from the codec.
     """
@@ -82,8 +82,6 @@ class LZBLTConfig(LocalGlobalConfig):
         check_counts(self, "min_tokens", "max_tokens", "window", "min_length", "max_length")
         if self.generation is not None:
             check_choices(self, generation=Generation)
-        if self.canonical and self.generation not in (None, "legal"):
-            raise ConfigError(f"generation is {self.generation!r}; with canonical tokens it must be 'legal'")
 
     @property
     def num_patches(self) -> int:

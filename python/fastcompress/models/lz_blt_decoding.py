@@ -33,6 +33,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.lz77 import MATCH, IncrementalParser, LZTokens, Token
 from fastcompress.models.allocation import memory_errors
 from fastcompress.models.protocol import device_of, evaluation_mode
+from fastcompress.models.tokens import checked_stride, window_begin
 from fastcompress.models.trunk import Cache
 
 if TYPE_CHECKING:
@@ -115,10 +116,7 @@ class LZStepper:
 
     def __init__(self, model: LZBLT, codec: Codec, lanes: int, stride: int | None, generation: str) -> None:
         """See ``LZBLT.stepper``."""
-        context_length = model.context_length
-        stride = max(1, context_length // 2) if stride is None else stride
-        if not 1 <= stride <= context_length:
-            raise ConfigError(f"stride must be in 1 .. {context_length} (the context), not {stride}")
+        stride = checked_stride(stride, model.context_length)
         if lanes < 1:
             raise ConfigError(f"lanes is {lanes}; it must be at least 1")
         rows = model.rows(codec)
@@ -217,15 +215,11 @@ class LZStepper:
             assert parser is not None
             self._choices[lane] = self.rows.with_distance(choices, parser, self.fields.distance(row.tolist()))
 
-    def _begin_of(self, length: int) -> int:
-        """Return where the window begins from which the token after ``length`` positions is predicted."""
-        beyond = length - self.model.context_length
-        return max(0, -(-beyond // self.stride)) * self.stride
-
     @memory_errors()
     def _compute(self) -> Tensor:
         """Read what is new in each lane, and return z after its last token, ``float[lanes, d]``."""
-        begins = [self._begin_of(1 + len(text.tokens)) for text in self.texts]
+        context = self.model.context_length
+        begins = [window_begin(1 + len(text.tokens), context, self.stride) for text in self.texts]
         lengths = [1 + len(text.tokens) - begin for text, begin in zip(self.texts, begins, strict=True)]
         with evaluation_mode(self.model), torch.inference_mode():
             if self._cache is None or begins != self._begins:

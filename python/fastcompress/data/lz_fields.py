@@ -116,7 +116,7 @@ class Buckets:
         return starts, np.minimum(starts + (1 << shift), ends[bucket, None])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choices:
     """The tokens that may follow each of n histories, beside the end of the document, which always may.
 

@@ -3,8 +3,8 @@
     python benchmarks/recompression.py TEXT [--context BYTES] [--tokens NUMBER]
 
 The tokens that follow the context in the text's own parse stand for those that a model draws. After each, its bytes are
-appended, and the tokens that changed are read: with an `IncrementalParser`, or by parsing the whole text so far (arrays
-only; neither makes ids or vectors of them). The fastest of several passes counts, all in one thread.
+appended and the tokens are asked for: the changed ones of an `IncrementalParser`, or all of a parse of the whole text
+so far. What is done with them is not measured. The fastest of several passes counts, all in one thread.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ def incremental(prompt: bytes, pieces: list[bytes]) -> float:
     """Return the seconds of all steps, and check the result."""
     parser = lz77.IncrementalParser()
     parser.append(prompt)
-    tokens, unstable = list(parser.tokens()), max(1, parser.params.min_length - 1)
+    tokens = list(parser.tokens())
     begin = time.perf_counter()
-    for piece in pieces:
-        first = max(0, len(tokens) - unstable)
-        parser.append(piece)
-        tokens[first:] = parser.tail(first)
+    changes = [parser.extend(piece) for piece in pieces]
     seconds = time.perf_counter() - begin
+    for num_kept, tail in changes:
+        tokens[num_kept:] = tail
     assert tokens == list(lz77.parse(prompt + b"".join(pieces)))
     return seconds
 

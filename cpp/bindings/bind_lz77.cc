@@ -2,6 +2,7 @@
 
 #include "bind_lz77.h"
 #include "fastcompress/common/parallel.h"
+#include "fastcompress/common/rollback.h"
 #include "fastcompress/lz77/incremental_parser.h"
 #include "fastcompress/lz77/parse.h"
 #include "fastcompress/lz77/parser_batch.h"
@@ -24,6 +25,8 @@ using lz77::Token;
 using lz77::TokenColumns;
 using Parser = Guarded<IncrementalParser>;
 using Batch = Guarded<ParserBatch>;
+
+constexpr size_t kFewBytes = 1024;
 
 Params make_params(uint32_t window, uint32_t min_length, uint32_t max_length, uint32_t depth, bool is_lazy) {
     const Params params = {window, min_length, max_length, depth,
@@ -137,6 +140,32 @@ void append(Parser& guarded, py::handle data) {
     });
 }
 
+// Appends bytes; returns the number of leading tokens that were stable before, and all tokens after these, as tuples,
+// which for a few tokens are cheaper than arrays. With few bytes, releasing the GIL would take longer than the work.
+py::tuple extend(Parser& guarded, py::handle data) {
+    const TextView view(data);
+    return guarded.write([&](IncrementalParser& parser) {
+        const size_t num_bytes = parser.num_bytes();
+        const size_t num_kept = parser.num_stable();
+        check_size(num_bytes + view.bytes().size());
+        if (view.bytes().size() < kFewBytes) {
+            parser.append(view.bytes());
+        } else {
+            without_gil([&] { parser.append(view.bytes()); });
+        }
+        Rollback rollback([&] { parser.truncate(num_bytes); });
+        py::list tokens;
+        const auto add = [&](const Token& token) {
+            tokens.append(py::make_tuple(static_cast<unsigned>(token.kind), token.value, token.length));
+        };
+        for (size_t i = num_kept; i < parser.num_stable(); ++i) add(parser.stable_token(i));
+        for (const Token& token : parser.unstable_tokens()) add(token);
+        py::tuple result = py::make_tuple(num_kept, std::move(tokens));
+        rollback.release();
+        return result;
+    });
+}
+
 void truncate(IncrementalParser& parser, size_t num_bytes) {
     if (num_bytes > parser.num_bytes()) {
         raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; it must be 0 to " +
@@ -185,22 +214,6 @@ py::array_t<uint64_t> of_each(const Batch& guarded, const Get& get) {
     });
 }
 
-// The tokens from number `begin` on, as tuples: for a few tokens cheaper than arrays.
-py::list tail(const Parser& guarded, size_t begin) {
-    const auto tokens = guarded.read([&](const IncrementalParser& parser) {
-        std::vector<Token> found;
-        for (size_t i = begin; i < parser.num_stable(); ++i) found.push_back(parser.stable_token(i));
-        const std::vector<Token> unstable = parser.unstable_tokens();
-        const size_t first = begin > parser.num_stable() ? begin - parser.num_stable() : 0;
-        for (size_t i = first; i < unstable.size(); ++i) found.push_back(unstable[i]);
-        return found;
-    });
-    py::list list(tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i)
-        list[i] = py::make_tuple(static_cast<unsigned>(tokens[i].kind), tokens[i].value, tokens[i].length);
-    return list;
-}
-
 void bind_incremental_parser(py::module_& sub) {
     py::class_<Parser>(sub, "IncrementalParser")
         .def(py::init([](const Params& params) { return make_guarded<IncrementalParser>(params); }))
@@ -215,7 +228,7 @@ void bind_incremental_parser(py::module_& sub) {
              [](const Parser& parser) {
                  return to_arrays(parser.read_without_gil([](const IncrementalParser& p) { return p.tokens(); }));
              })
-        .def("tail", &tail)
+        .def("extend", &extend)
         .def_property_readonly(
             "num_bytes", [](const Parser& p) { return p.read([](const auto& parser) { return parser.num_bytes(); }); })
         .def_property_readonly(

@@ -51,6 +51,20 @@ num_stable=3)
         """
         self._core.append(data)
 
+    def extend(self, data: str | bytes) -> tuple[int, list[tuple[int, int, int]]]:
+        """Append bytes, and return how the tokens changed.
+
+        Keep the tokens of a growing text up to date with ``num_kept, tail = parser.extend(data)`` and
+        ``tokens[num_kept:] = tail``, in time that depends on `data` and not on the text.
+
+        Returns:
+            The number of leading tokens that no byte could change any more, and all tokens after them, each as (kind,
+            value, length): plain tuples, which are made faster than Tokens.
+
+        Raises as `append` does.
+        """
+        return self._core.extend(data)
+
     def truncate(self, num_bytes: int) -> None:
         """Remove all but the first `num_bytes` bytes, however many that removes.
 
@@ -75,17 +89,6 @@ num_stable=3)
     def tokens(self) -> LZTokens:
         """Return all tokens, of which only those after the first `num_stable` can still change. O(tokens)."""
         return LZTokens(*self._core.tokens())
-
-    def tail(self, begin: int) -> list[tuple[int, int, int]]:
-        """Return the tokens from number `begin` on, of which there may be none, each as (kind, value, length).
-
-        They equal `list(self.tokens())[begin:]`, as plain tuples, which take a third of the time of Tokens. O(tokens
-        returned + min_length), whatever the length of the text, so a caller that keeps the tokens of a growing text
-        looks at the changed ones only. Raises ConfigError if `begin` is negative.
-        """
-        if type(begin) is not int or begin < 0:  # the check alone would take longer than the rest
-            begin = as_integer(begin, "begin", 0, _MOST)
-        return self._core.tail(begin)
 
     @property
     def num_bytes(self) -> int:

@@ -3,8 +3,8 @@
 sample      A token stands as it was drawn. After a few, they are no longer those that the parser would have made of the
             text, which are all that the model was trained on: the pointers drift.
 recompress  The bytes of each token are appended to an incremental parser, and the model goes on from the tokens of the
-            parse of all bytes so far ("iterative re-compression"). With a greedy parse at most
-            ``max_unstable_tokens`` of the codec change, and the new one.
+            parse of all bytes so far ("iterative re-compression"). At most
+            ``max_unstable_tokens`` of the codec change, and the new ones follow.
 legal       Only tokens are drawn that the parser would have next, so that to parse again changes nothing, which is
             asserted after each token. Greedy parses only.
 
@@ -72,23 +72,15 @@ class LaneTokens:
             return piece
         self.tokens.append(token)
         if self.parser is not None:
-            first = max(0, len(self.tokens) - 1 - self._max_unstable)
-            self.parser.push_token(token)
-            assert self.parser.tail(first) == self.tokens[first:], "a legal token changed the parse"
+            assert self.parser.is_legal(token), "the token is not legal"
+            first, tail = self.parser.extend(piece)
+            assert tail == self.tokens[first:], "a legal token changed the parse"
         return piece
-
-    @property
-    def _max_unstable(self) -> int:
-        most = self.rows.lz77.max_unstable_tokens
-        assert most is not None  # with the alphabet "fields"
-        return most
 
     def _parse_again(self, piece: bytes) -> None:
         """Replace the tokens that the new bytes change, and add the new ones."""
         assert self.parser is not None
-        first = max(0, len(self.tokens) - self._max_unstable)
-        self.parser.append(piece)
-        tail = self.parser.tail(first)
+        first, tail = self.parser.extend(piece)
         before = self.tokens[first:]
         self.tokens[first:] = tail
         pairs = zip(before, tail, strict=False)

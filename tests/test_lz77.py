@@ -117,7 +117,12 @@ class Operations(RuleBasedStateMachine):
     def append(self, stream: tuple[lz77.IncrementalParser, bytearray], data: bytes) -> None:
         parser, text = stream
         before = rows(parser.tokens())[: parser.num_stable]
-        parser.append(data)
+        if len(data) % 2:
+            parser.append(data)
+        else:
+            num_kept, tail = parser.extend(data)
+            assert num_kept == len(before)
+            assert [*before, *tail] == rows(parser.tokens())
         text += data
         assert rows(parser.tokens())[: len(before)] == before
         assert parser.num_stable >= len(before)

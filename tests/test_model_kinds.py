@@ -129,7 +129,7 @@ def test_the_command_line_takes_it(tmp_path: Path) -> None:
 
 def test_another_codec_and_unknown_kinds_are_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"there is no kind of model 'rnn'; the kinds are gpt, byte-latent, heat, byte-bigram"
+        ConfigError, match=r"there is no kind of model 'rnn'; the kinds are gpt, byte-latent, heat, lz-blt, byte-bigram"
     ):
         make_model_config({"kind": "rnn"}, CODEC)
     with pytest.raises(ConfigError, match="no kind of model"):

@@ -2,6 +2,7 @@
 
 #include "bind_lz77.h"
 #include "fastcompress/common/parallel.h"
+#include "fastcompress/common/rollback.h"
 #include "fastcompress/lz77/incremental_parser.h"
 #include "fastcompress/lz77/parse.h"
 #include "fastcompress/lz77/parser_batch.h"
@@ -24,6 +25,8 @@ using lz77::Token;
 using lz77::TokenColumns;
 using Parser = Guarded<IncrementalParser>;
 using Batch = Guarded<ParserBatch>;
+
+constexpr size_t kFewBytes = 1024;
 
 Params make_params(uint32_t window, uint32_t min_length, uint32_t max_length, uint32_t depth, bool is_lazy) {
     const Params params = {window, min_length, max_length, depth,
@@ -137,6 +140,32 @@ void append(Parser& guarded, py::handle data) {
     });
 }
 
+// Appends bytes; returns the number of leading tokens that were stable before, and all tokens after these, as tuples,
+// which for a few tokens are cheaper than arrays. With few bytes, releasing the GIL would take longer than the work.
+py::tuple extend(Parser& guarded, py::handle data) {
+    const TextView view(data);
+    return guarded.write([&](IncrementalParser& parser) {
+        const size_t num_bytes = parser.num_bytes();
+        const size_t num_kept = parser.num_stable();
+        check_size(num_bytes + view.bytes().size());
+        if (view.bytes().size() < kFewBytes) {
+            parser.append(view.bytes());
+        } else {
+            without_gil([&] { parser.append(view.bytes()); });
+        }
+        Rollback rollback([&] { parser.truncate(num_bytes); });
+        py::list tokens;
+        const auto add = [&](const Token& token) {
+            tokens.append(py::make_tuple(static_cast<unsigned>(token.kind), token.value, token.length));
+        };
+        for (size_t i = num_kept; i < parser.num_stable(); ++i) add(parser.stable_token(i));
+        for (const Token& token : parser.unstable_tokens()) add(token);
+        py::tuple result = py::make_tuple(num_kept, std::move(tokens));
+        rollback.release();
+        return result;
+    });
+}
+
 void truncate(IncrementalParser& parser, size_t num_bytes) {
     if (num_bytes > parser.num_bytes()) {
         raise(invalid_argument("num_bytes is " + std::to_string(num_bytes) + "; it must be 0 to " +
@@ -199,6 +228,7 @@ void bind_incremental_parser(py::module_& sub) {
              [](const Parser& parser) {
                  return to_arrays(parser.read_without_gil([](const IncrementalParser& p) { return p.tokens(); }));
              })
+        .def("extend", &extend)
         .def_property_readonly(
             "num_bytes", [](const Parser& p) { return p.read([](const auto& parser) { return parser.num_bytes(); }); })
         .def_property_readonly(

@@ -67,6 +67,7 @@ std::vector<uint32_t> IncrementalParser::stable_counts() const {
 // or too short for a match.
 std::vector<Token> IncrementalParser::unstable_tokens() const {
     std::vector<Token> tokens;
+    tokens.reserve(std::min<size_t>(history_.size() - first_.begin, params_.min_length));
     size_t i = first_.begin;
     Phrase phrase = first_;
     while (i < history_.size()) {

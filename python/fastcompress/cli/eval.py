@@ -15,6 +15,7 @@ from fastcompress.cli.run_data import RunData
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
+    from fastcompress.data.rows import Rows
     from fastcompress.evaluation.bits_per_byte import Evaluation
     from fastcompress.training.checkpoint import Run
 
@@ -81,8 +82,6 @@ def evaluate(
 
 
 def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int, *, canonical: bool) -> Evaluation:
-    from fastcompress.data.canonical_rows import CanonicalRows
-    from fastcompress.errors import ConfigError
     from fastcompress.evaluation.bits_per_byte import evaluate as score
     from fastcompress.models.threads import choose_threads, limited_threads
 
@@ -96,12 +95,25 @@ def _score(run: Run, documents: list[bytes], stride: int | None, batch_size: int
 
         num_threads = choose_threads(batch_size, run.model.config.context_length, run.model.config.width)
         with limited_threads(num_threads):
-            rows = CanonicalRows(run.codec, run.model.config.context_length) if canonical else None
-            if rows is not None and not rows.columns.keys() >= run.model.rows(run.codec).columns.keys():
-                raise ConfigError("canonical is set, but the model does not predict ids of the codec; score it without")
+            rows = _canonical_rows(run) if canonical else None
             return score(
                 run.model, run.codec, documents, stride=stride, batch_size=batch_size, progress=show, rows=rows
             )
+
+
+def _canonical_rows(run: Run) -> Rows:
+    """The rows of the run's model with masks: those of its kind, if that has some, else those of ids."""
+    from fastcompress.data.canonical_rows import CanonicalRows
+    from fastcompress.errors import ConfigError
+
+    config: Any = run.model.config
+    if "canonical" in config.to_json():
+        rows: Rows = dataclasses.replace(config, canonical=True).rows(run.codec)
+        return rows
+    masked = CanonicalRows(run.codec, config.context_length)
+    if not masked.columns.keys() >= run.model.rows(run.codec).columns.keys():
+        raise ConfigError("canonical is set, but the model does not predict ids of the codec; score it without")
+    return masked
 
 
 def _data_of(directory: Path, corpus: str | None, text_key: str) -> tuple[RunData, RunData | None]:

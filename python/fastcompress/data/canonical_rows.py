@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.codec.canonical import Canonical, canonical_of
-from fastcompress.data.rows import Row, TokenRows
+from fastcompress.data.rows import Row, TokenRows, document_before
 from fastcompress.data.shards import TokenDataset
 
 LEGAL = "legal"
-_LOOK_BACK = 1024  # ids read at a time to find where a document begins
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,7 @@ class CanonicalRows(TokenRows):
 
     def _document_before(self, dataset: TokenDataset, begin: int) -> npt.NDArray[np.int64]:
         """Return the ids before token `begin` that belong to its document."""
-        parts: list[npt.NDArray[np.int64]] = []
-        while begin > 0:
-            part = dataset.read(max(0, begin - _LOOK_BACK), begin).astype(np.int64)
-            ends = np.flatnonzero(part == self.end_of_document)
-            parts.append(part[ends[-1] + 1 :] if len(ends) else part)
-            begin = 0 if len(ends) else begin - len(part)
+        parts = [*document_before(dataset, begin, self.end_of_document)]
         return np.concatenate(parts[::-1]) if parts else np.zeros(0, np.int64)
 
     def _states(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:

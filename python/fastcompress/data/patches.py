@@ -131,13 +131,26 @@ def patch_ends(ids: npt.NDArray[np.int64], patcher: Patcher, min_bytes: int, max
         begin = mark + 1
         if mark < len(ids):
             known[begin] = begin
-    ends, cuts, last = np.zeros(len(ids), np.int64), known[1:].tolist(), 0
+    return ends_of_cuts(known[1:], min_bytes, max_bytes)
+
+
+def ends_of_cuts(cuts: npt.NDArray[np.int64], smallest: int, largest: int) -> npt.NDArray[np.int64]:
+    """Return with which items patches become known, and where they end, by the rule at the head of this file.
+
+    Args:
+        cuts: ``int64[n]``, the last cut known with each item, which may be the one behind it; they never fall.
+        smallest, largest: Items of a patch.
+
+    Returns:
+        ``int64[n]``: where a patch becomes known with item i, its end, in (0, i + 1]; elsewhere 0.
+    """
+    ends, known, last = np.zeros(len(cuts), np.int64), cuts.tolist(), 0
     while True:
-        event = min(bisect_left(cuts, last + min_bytes), last + max_bytes - 1)
-        if event >= len(ids):
+        item = min(bisect_left(known, last + smallest), last + largest - 1)
+        if item >= len(known):
             return ends
-        last = cuts[event] if cuts[event] >= last + min_bytes else event + 1
-        ends[event] = last
+        last = known[item] if known[item] >= last + smallest else item + 1
+        ends[item] = last
 
 
 @dataclass(frozen=True)

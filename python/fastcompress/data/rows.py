@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, npt.NDArray[Any]]
 WEIGHT = "weight"
+_LOOK_BACK = 1024  # ids read at a time to find where a document begins
 
 
 class Rows(Protocol):
@@ -109,6 +110,15 @@ def spell(codec: Codec, document: bytes) -> npt.NDArray[np.uint32]:
     if spelled != len(document):
         raise DataError(f"codec {codec.name} accounts for {spelled} of the {len(document)} bytes")
     return tokens
+
+
+def document_before(dataset: TokenDataset, begin: int, end_of_document: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the ids before token `begin` that belong to its document, in parts, int64[...], the last part first."""
+    while begin > 0:
+        part = dataset.read(max(0, begin - _LOOK_BACK), begin).astype(np.int64)
+        ends = np.flatnonzero(part == end_of_document)
+        yield part[ends[-1] + 1 :] if len(ends) else part
+        begin = 0 if len(ends) else begin - len(part)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,20 @@ num_stable=3)
         """
         self._core.append(data)
 
+    def extend(self, data: str | bytes) -> tuple[int, list[tuple[int, int, int]]]:
+        """Append bytes, and return how the tokens changed.
+
+        Keep the tokens of a growing text up to date with ``num_kept, tail = parser.extend(data)`` and
+        ``tokens[num_kept:] = tail``, in time that depends on `data` and not on the text.
+
+        Returns:
+            The number of leading tokens that no byte could change any more, and all tokens after them, each as (kind,
+            value, length): plain tuples, which are made faster than Tokens.
+
+        Raises as `append` does.
+        """
+        return self._core.extend(data)
+
     def truncate(self, num_bytes: int) -> None:
         """Remove all but the first `num_bytes` bytes, however many that removes.
 

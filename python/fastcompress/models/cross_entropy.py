@@ -74,9 +74,14 @@ def only_legal(logits: Tensor, legal: Tensor) -> Tensor:
         logits: ``float[..., V]``, the last of the end of a document, which is always legal.
         legal: ``uint8[..., (V - 1 + 7) // 8]``, a bit an id, the lowest first.
     """
-    places = torch.arange(8, dtype=torch.uint8, device=legal.device)  # uint8[8]
-    bits = ((legal[..., None] >> places) & 1).flatten(-2)[..., : logits.size(-1) - 1]  # uint8[..., V - 1]
-    return logits.masked_fill(F.pad(bits, (0, 1), value=1) == 0, float("-inf"))  # [..., V]
+    bits = unpacked_bits(legal, logits.size(-1) - 1)  # bool[..., V - 1]
+    return logits.masked_fill(~F.pad(bits, (0, 1), value=True), float("-inf"))  # [..., V]
+
+
+def unpacked_bits(packed: Tensor, number: int) -> Tensor:
+    """Return the first bits of ``packed uint8[..., n]``, the lowest of each byte first: ``bool[..., number]``."""
+    places = torch.arange(8, dtype=torch.uint8, device=packed.device)  # uint8[8]
+    return (((packed[..., None] >> places) & 1) != 0).flatten(-2)[..., :number]
 
 
 def head_nats(

@@ -13,12 +13,14 @@ from fastcompress.errors import ConfigError
 from fastcompress.models.byte_latent import ByteLatentConfig
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.models.heat import HEATConfig
+from fastcompress.models.lz_blt import LZBLTConfig
 from fastcompress.models.protocol import ModelConfig
 
 KINDS: dict[str, type[ModelConfig]] = {
     "gpt": GPTConfig,
     "byte-latent": ByteLatentConfig,
     "heat": HEATConfig,
+    "lz-blt": LZBLTConfig,
 }
 DEFAULT_KIND = "gpt"  # also of checkpoints from before there were kinds
 

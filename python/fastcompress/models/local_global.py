@@ -162,7 +162,7 @@ class LocalGlobalModel(NextTokenModel):
         self.config, self.kernels, self.context_length = config, kernels, config.context_length
         self.vocab_size, self.num_patches = config.vocab_size, config.num_patches
         local = (config.d, config.local_heads, config.context_length, config.local_window, kernels)
-        self.embedding = nn.Embedding(self.vocab_size, config.d)
+        self.embedding = self.make_embedding()
         self.encoder = make_blocks(config.encoder_layers, *local)
         self.enter = nn.Linear(config.d, config.width, bias=False)
         self.start = nn.Parameter(torch.zeros(config.width))  # [D]: what symbols read before a patch is known
@@ -173,7 +173,15 @@ class LocalGlobalModel(NextTokenModel):
         self.patch_attention = PatchAttention(config.d, config.width, *heads) if config.cross_attention else None
         self.decoder = make_blocks(config.decoder_layers, *local)
         self.norms = nn.ModuleList(RMSNorm() for _ in range(4))
-        self.head = nn.Linear(config.d, self.vocab_size, bias=False)
+        self.head = self.make_head()
+
+    def make_embedding(self) -> nn.Module:
+        """Make what turns ids ``int64[B, T]``, or what else the rows hold, into vectors ``float[B, T, d]``."""
+        return nn.Embedding(self.vocab_size, self.config.d)
+
+    def make_head(self) -> nn.Module:
+        """Make what turns hidden states ``float[B, T, d]`` into logits."""
+        return nn.Linear(self.config.d, self.vocab_size, bias=False)
 
     @torch.no_grad()
     def init_weights(self) -> None:
@@ -184,7 +192,8 @@ class LocalGlobalModel(NextTokenModel):
                 nn.init.normal_(module.weight, std=INIT_STD)
                 if name.endswith(".output"):
                     nn.init.zeros_(module.weight)
-        nn.init.normal_(self.head.weight, std=HEAD_STD)
+        for parameter in self.head.parameters():
+            nn.init.normal_(parameter, std=HEAD_STD)
 
     rows = LanguageModel.rows  # those of the configuration
 
@@ -251,7 +260,12 @@ class LocalGlobalModel(NextTokenModel):
         return normed
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return Head(self.head.weight)(self.hidden(tokens, self.columns_of_rows(tokens)))  # [B, T, V]
+        return self.logits_head()(self.hidden(tokens, self.columns_of_rows(tokens)))  # [B, T, V]
+
+    def logits_head(self) -> Head:
+        """The head of a model with a single one."""
+        assert isinstance(self.head, nn.Linear)
+        return Head(self.head.weight)
 
     def columns_of_rows(self, tokens: Tensor) -> dict[str, Tensor]:
         """Return ``columns_of`` of each row, ``int64[B, T]`` each, on the CPU's time."""
@@ -264,7 +278,7 @@ class LocalGlobalModel(NextTokenModel):
     def nats(self, batch: Batch) -> Tensor:
         """Cross entropy of the targets, float32[B, S]."""
         hidden = self.hidden(batch["input"], batch)  # [B, S, d]
-        return head_nats(hidden, Head(self.head.weight), batch["target"], self.kernels.logits_at_once)  # [B, S]
+        return head_nats(hidden, self.logits_head(), batch["target"], self.kernels.logits_at_once)  # [B, S]
 
     def flops(self) -> Flops:
         """Count the operations of a row: local networks run once a symbol, the global one once a place for a patch."""
@@ -282,7 +296,7 @@ class LocalGlobalModel(NextTokenModel):
                 by_part[name] = events * int(activation_flops())
         return Flops(self.context_length, by_part)
 
-    def uniform_nats(self) -> float:
+    def uniform_nats(self) -> float | None:
         """The logarithm of the number of symbols."""
         return math.log(self.vocab_size)
 
@@ -303,4 +317,4 @@ class LocalGlobalModel(NextTokenModel):
         assert isinstance(cache, LocalGlobalCache)
         assert positions is not None
         hidden = read_with_cache(self, tokens, positions, cache)  # [B, T, d]
-        return Head(self.head.weight)(hidden[torch.arange(len(tokens), device=tokens.device), last])  # [B, V]
+        return self.logits_head()(hidden[torch.arange(len(tokens), device=tokens.device), last])  # [B, V]

@@ -68,7 +68,7 @@ class NextTokenModel(LanguageModel):
         """Count the operations of a row of ``context_length`` ids, from the modules."""
         return count_flops(self, self.context_length)
 
-    def uniform_nats(self) -> float:
+    def uniform_nats(self) -> float | None:
         """Return the logarithm of the vocabulary size."""
         return math.log(self.vocab_size)
 
@@ -103,6 +103,20 @@ class NextTokenModel(LanguageModel):
         return logits[torch.arange(len(tokens), device=tokens.device), last]  # [B, V]
 
 
+def checked_stride(stride: int | None, context_length: int) -> int:
+    """Return a stride, for None half the context. Raises ConfigError if it is out of range."""
+    stride = max(1, context_length // 2) if stride is None else stride
+    if not 1 <= stride <= context_length:
+        raise ConfigError(f"stride must be in 1 .. {context_length} (the context), not {stride}")
+    return stride
+
+
+def window_begin(length: int, context_length: int, stride: int) -> int:
+    """Return the start of the window from which the id after ``length`` ids is predicted, as evaluations have it."""
+    beyond = length - context_length
+    return max(0, -(-beyond // stride)) * stride
+
+
 class TokenStepper:
     """Decodes ids in a window that slides as in evaluations.
 
@@ -112,10 +126,7 @@ class TokenStepper:
     """
 
     def __init__(self, model: NextTokenModel, codec: Codec, lanes: int = 1, stride: int | None = None) -> None:
-        context_length = model.context_length
-        stride = max(1, context_length // 2) if stride is None else stride
-        if not 1 <= stride <= context_length:
-            raise ConfigError(f"stride must be in 1 .. {context_length} (the context), not {stride}")
+        stride = checked_stride(stride, model.context_length)
         if lanes < 1:
             raise ConfigError(f"lanes is {lanes}; it must be at least 1")
         rows = model.rows(codec)
@@ -183,8 +194,7 @@ class TokenStepper:
 
     def _begin_of(self, length: int) -> int:
         """Return the start of the window from which the id after ``length`` ids is predicted."""
-        beyond = length - self.model.context_length
-        return max(0, -(-beyond // self.stride)) * self.stride
+        return window_begin(length, self.model.context_length, self.stride)
 
     @memory_errors()
     def _compute(self) -> Tensor:

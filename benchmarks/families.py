@@ -1,0 +1,298 @@
+"""Which way of reading text buys bits per byte for FLOPs: every family searched alike, then three seeds.
+
+    python benchmarks/families.py prepare --text english/train-20m.jsonl.xz --out codecs
+    python benchmarks/families.py run --codecs codecs --text english/train-00.jsonl.xz \\
+        --validation english/val.jsonl.xz --flops 1e15 --out families.json
+    python benchmarks/families.py table families.json
+
+Dictionaries have 8,192 strings on one split, trained on one text. Of each arm, two sizes times three batch sizes are
+trained, then the best of these with all learning rates times 0.6 and 1.6, then the best of all with two more seeds. So
+a run that is asked for depends on those before it; what a results file holds is not trained again. Scores are exact
+where the encoder's own spelling is the only one that has a probability, upper bounds elsewhere; dictionaries are
+trained without masks and scored with and without. Passes say how often the training text was read.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import lzma
+import statistics
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+import results_file
+from card_jobs import Cards
+
+VOCAB_SIZE, CONTEXT = 8192, 1024
+BATCHES, FACTORS, SEEDS = (8, 16, 32), (0.6, 1.6), 3
+RATES = {"learning_rate": 0.02, "embedding_rate": 0.1, "head_rate": 4e-3, "vector_rate": 4e-3, "spelled_rate": 4e-3}
+GPT = {"kind": "gpt", "mlp": "relu2", "softcap": 15.0, "value_residual": True, "context_length": CONTEXT}
+GPT_SIZES = {
+    "4x256": {"num_layers": 4, "width": 256, "num_heads": 2},
+    "6x384": {"num_layers": 6, "width": 384, "num_heads": 3},
+}
+# Bytes want layers before and after the patches, so their global networks have fewer.
+LOCAL = {"context_length": CONTEXT, "encoder_layers": 3, "decoder_layers": 3}
+LOCAL_SIZES = {
+    "4x256": {"num_layers": 4, "width": 256, "num_heads": 4, "local_width": 128, "local_heads": 2},
+    "6x384": {"num_layers": 6, "width": 384, "num_heads": 6, "local_width": 192, "local_heads": 3},
+}
+SPELLED = {"spelled_bytes": 16}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A family: its codec, its model, its sizes, and whether scores with masks are exact."""
+
+    codec: str
+    model: dict[str, Any]
+    sizes: dict[str, dict[str, Any]] = field(default_factory=lambda: GPT_SIZES)
+    masks: bool = False
+
+
+ARMS: dict[str, Arm] = {
+    "bytes": Arm("byte", GPT),
+    "BPE": Arm("bpe", GPT, masks=True),
+    "BPE, spelled": Arm("bpe", {**GPT, **SPELLED}, masks=True),
+    "codebook, spelled": Arm("codebook", {**GPT, **SPELLED}, masks=True),
+    "dictionary without closure, spelled": Arm("greedy", {**GPT, **SPELLED}, masks=True),
+    "byte-latent, spaces": Arm("byte", {"kind": "byte-latent", "patcher": "space", **LOCAL}, LOCAL_SIZES),
+    "byte-latent, LZ77": Arm("byte", {"kind": "byte-latent", "patcher": "lz77", **LOCAL}, LOCAL_SIZES),
+    "HEAT, LZ77": Arm("byte", {"kind": "heat", "segments": "lz77", **LOCAL}, LOCAL_SIZES),
+    "HEAT, dictionary": Arm("greedy", {"kind": "heat", "segments": "tokens", **LOCAL}, LOCAL_SIZES),
+    "LZ-BLT": Arm("lz77", {"kind": "lz-blt", **LOCAL}, LOCAL_SIZES),
+}
+
+
+def documents_of(path: Path) -> list[bytes]:
+    """Return the texts of JSON lines."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"].encode() for line in lines]
+
+
+# ------------------------------------------------------------------ one run
+
+
+def train_one(asked: dict[str, Any]) -> dict[str, Any]:
+    """Train an arm in one setting and return its figures."""
+    from fastcompress import data, evaluation, models, training
+    from fastcompress.codec import load_codec
+    from fastcompress.data.canonical_rows import CanonicalRows
+    from fastcompress.training.batches import first_documents
+
+    arm = ARMS[asked["arm"]]
+    codec = load_codec(Path(asked["codecs"]) / f"{arm.codec}.json")
+    tokens = data.TokenDataset.open(Path(asked["shards"]) / arm.codec, "train", codec=codec)
+    settings = {**arm.model, **arm.sizes[asked["size"]]}
+    rates = {name: rate * asked["factor"] for name, rate in RATES.items()}
+    config = training.TrainConfig(
+        flops=asked["flops"], batch_size=asked["batch"], seed=asked["seed"], num_evals=1, log_every=50,
+        eval_bytes=asked["eval_bytes"], self_check=False, optimizer={"kind": "muon", **rates}, device=asked["device"],
+    )  # fmt: skip
+    documents = documents_of(Path(asked["validation"]))
+    with tempfile.TemporaryDirectory() as folder:
+        model_config = models.make_model_config(settings, codec)
+        result = training.train(model_config, codec, tokens, documents, config, Path(folder) / "run", progress=False)
+        sample = first_documents(documents, asked["eval_bytes"])
+        scores = {"unmasked": evaluation.evaluate(result.model, codec, sample)}
+        if arm.masks:
+            rows = CanonicalRows(codec, CONTEXT)
+            scores["masked"] = evaluation.evaluate(result.model, codec, sample, rows=rows)
+    best = min(scores.values(), key=lambda score: score.bits_per_byte)
+    return {
+        **{name: asked[name] for name in ("arm", "size", "batch", "factor", "seed", "flops", "eval_bytes")},
+        "name": f"{asked['size']}, {asked['batch']} rows, rates x {asked['factor']}",
+        "bits_per_byte": best.bits_per_byte,
+        "is_exact": best.is_exact,
+        "unmasked_bits_per_byte": scores["unmasked"].bits_per_byte,
+        "train_bits_per_byte": result.curve[-1]["train_bits_per_byte"],
+        "steps": result.steps,
+        "tokens": result.tokens,
+        "passes": result.tokens / tokens.num_tokens,
+        "bytes_per_token": tokens.num_bytes / tokens.num_tokens,
+        "parameters": result.model.num_parameters(),
+        "seconds": result.seconds,
+    }
+
+
+# ------------------------------------------------------------------ the search
+
+Setting = tuple[str, int, float, int]  # size, batch, factor, seed
+
+
+def next_settings(arm: str, done: dict[Setting, float]) -> list[Setting]:
+    """Return the settings of an arm to be trained next, given the bits per byte of those that were; [] at its end."""
+    stages: list[list[Setting]] = [[(size, batch, 1.0, 0) for size in ARMS[arm].sizes for batch in BATCHES]]
+    if all(setting in done for setting in stages[0]):
+        size, batch, *_ = min(stages[0], key=lambda setting: done[setting])
+        stages.append([(size, batch, factor, 0) for factor in FACTORS])
+        if all(setting in done for setting in stages[1]):
+            size, batch, factor, _ = best_setting(done)
+            stages.append([(size, batch, factor, seed) for seed in range(1, SEEDS)])
+    return [setting for setting in stages[-1] if setting not in done]
+
+
+def best_setting(done: dict[Setting, float]) -> Setting:
+    """Return the best of the settings of the first seed."""
+    return min((setting for setting in done if setting[3] == 0), key=lambda setting: done[setting])
+
+
+def scores_of(runs: Iterable[dict[str, Any]], arm: str, flops: float) -> dict[Setting, float]:
+    """Return the bits per byte of an arm's runs under a budget."""
+    return {
+        (run["size"], run["batch"], run["factor"], run["seed"]): run["bits_per_byte"]
+        for run in runs
+        if run["arm"] == arm and run["flops"] == flops
+    }
+
+
+# ------------------------------------------------------------------ commands
+
+
+@click.group()
+def main() -> None:
+    """Compare families of models."""
+
+
+@main.command()
+@click.option("--text", type=Path, required=True, help="JSON lines from which dictionaries are learned.")
+@click.option("--out", type=Path, required=True, help="The folder of codecs.")
+@click.option("--max-bytes", default=14_000_000, show_default=True)
+def prepare(text: Path, out: Path, max_bytes: int) -> None:
+    """Train the codecs of all arms."""
+    import fastcompress as fc
+    from fastcompress import codec
+    from fastcompress.training.batches import first_documents
+
+    documents = first_documents(documents_of(text), max_bytes)
+    merges = fc.BPE.train(documents, vocab_size=VOCAB_SIZE, pattern=fc.bpe.WORD_PATTERN)
+    pieces = [merges.token_bytes(token) for token in range(VOCAB_SIZE)]
+    strings = fc.greedy_dictionary.GreedyDictionary.train(documents, size=VOCAB_SIZE, start=pieces)
+    book = fc.equal_info.Codebook.train(documents, bits=13, within_words=True)
+    made: dict[str, Any] = {
+        "byte": codec.ByteCodec(),
+        "bpe": codec.BPECodec(merges),
+        "greedy": codec.GreedyDictionaryCodec(strings),
+        "codebook": codec.EqualInfoCodec(book),
+        "lz77": codec.LZ77Codec(alphabet="fields"),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    for name, one_codec in made.items():
+        codec.save_codec(one_codec, out / f"{name}.json")
+        click.echo(f"{name}: {one_codec.vocab_size} tokens")
+
+
+@main.command()
+@click.argument("asked")
+def one(asked: str) -> None:
+    """Train one setting, given as JSON; the last line of the output holds its figures."""
+    print(json.dumps(train_one(json.loads(asked))))
+
+
+@main.command()
+@click.option("--codecs", type=Path, required=True, help="What `prepare` wrote.")
+@click.option("--text", type=Path, required=True, help="JSON lines to train on.")
+@click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
+@click.option("--flops", type=float, required=True, help="Of each run.")
+@click.option("--out", type=Path, required=True, help="The results file; what it holds is not trained again.")
+@click.option("--max-bytes", default=200_000_000, show_default=True, help="Of the training text.")
+@click.option("--eval-bytes", default=1 << 20, show_default=True, help="Of the held-out text.")
+@click.option("--arms", default=",".join(ARMS), help="Names, separated by semicolons. Default: all.")
+@click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
+@click.option("--seconds", default=1e9, help="Start nothing after this time.")
+@click.option("--device", default="auto")
+@click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
+def run(
+    codecs: Path, text: Path, validation: Path, flops: float, out: Path, max_bytes: int, eval_bytes: int, arms: str,
+    jobs: int, seconds: float, device: str, commit: str,
+) -> None:  # fmt: skip
+    """Search every arm, and train the best of each with more seeds."""
+    import torch
+
+    names = list(ARMS) if arms == ",".join(ARMS) else arms.split(";")
+    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": []}
+    cards = Cards(jobs, seconds)
+    with tempfile.TemporaryDirectory() as shards:
+        encode(codecs, {ARMS[arm].codec for arm in names}, documents_of(text), max_bytes, Path(shards))
+        common = {
+            "codecs": str(codecs), "shards": shards, "validation": str(validation), "flops": flops,
+            "eval_bytes": eval_bytes, "device": device,
+        }  # fmt: skip
+        failed: set[tuple[str, Setting]] = set()
+        while True:
+            wanted = [
+                (arm, setting)
+                for arm in names
+                for setting in next_settings(arm, scores_of(found["runs"], arm, flops))
+                if (arm, setting) not in failed
+            ]
+            if not wanted:
+                break
+            commands = [
+                [__file__, "one", json.dumps({**common, "arm": arm, **dict(zip(KEYS, setting, strict=True))})]
+                for arm, setting in wanted
+            ]
+            for pair, figures in zip(wanted, cards.run(commands), strict=True):
+                if figures is None:
+                    failed.add(pair)
+                else:
+                    found["runs"].append(figures)
+    found["header"] = {
+        "suite": "families",
+        "date": datetime.date.today().isoformat(),
+        "command": f"python benchmarks/families.py run --codecs PATH --text PATH --validation PATH --flops {flops:g}",
+        "commit": commit,
+        "machine": {**results_file.machine(), "torch": torch.__version__}
+        | ({"card": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+KEYS = ("size", "batch", "factor", "seed")
+
+
+def encode(codecs: Path, names: set[str], documents: list[bytes], max_bytes: int, out: Path) -> None:
+    """Encode a text by every codec that an arm asks for."""
+    from fastcompress import data
+    from fastcompress.codec import load_codec
+    from fastcompress.training.batches import first_documents
+
+    documents = first_documents(documents, max_bytes)
+    for name in sorted(names):
+        data.write_shards(out / name, "train", documents, load_codec(codecs / f"{name}.json"))
+
+
+@main.command()
+@click.argument("results", type=Path)
+def table(results: Path) -> None:
+    """Print the best setting of every arm, over its seeds."""
+    found = json.loads(results.read_text())
+    heads = ["FLOPs", "arm", "bits per byte", "", "seeds", "size, rows, rates", "bytes/token", "passes"]
+    click.echo(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
+    for flops in sorted({run["flops"] for run in found["runs"]}):
+        for arm in ARMS:
+            done = scores_of(found["runs"], arm, flops)
+            if not done:
+                continue
+            *setting, _ = best_setting(done)
+            same = [run for run in found["runs"] if run["arm"] == arm and run["flops"] == flops
+                    and [run["size"], run["batch"], run["factor"]] == setting]  # fmt: skip
+            values = [run["bits_per_byte"] for run in same]
+            deviation = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
+            row = [
+                f"{flops:g}", arm, f"{statistics.mean(values):.4f}{deviation}",
+                "exact" if same[0]["is_exact"] else "at most", str(len(values)), same[0]["name"],
+                f"{same[0]['bytes_per_token']:.2f}", f"{same[0]['passes']:.2f}",
+            ]  # fmt: skip
+            click.echo(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main()

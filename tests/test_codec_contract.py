@@ -25,6 +25,7 @@ from fastcompress.codec import (
     CharCodec,
     ChatCodec,
     Codec,
+    EntropyByteCodec,
     EqualInfoCodec,
     GreedyDictionaryCodec,
     GzipCodec,
@@ -72,6 +73,7 @@ class Case:
 
 CASES = {
     "byte": Case(ByteCodec),
+    "byte-entropy": Case(lambda: EntropyByteCodec.train([SAMPLE], order=3, max_contexts=200)),
     "char": Case(lambda: CharCodec(CHARACTERS)),
     "bpe-bytes": Case(lambda: BPECodec(BPE.train([SAMPLE], vocab_size=256))),
     "bpe-special": Case(lambda: BPECodec(BPE.train([SAMPLE], vocab_size=290, special_tokens=("<|end|>",)))),
@@ -168,7 +170,7 @@ def test_what_a_codec_says_of_itself(name: str) -> None:
 
 
 BY_TOKEN = {
-    "byte", "char", "bpe-bytes", "bpe-special", "bpe-unsplit", "equal-info-10", "equal-info-16", "equal-info-pattern",
+    "byte", "byte-entropy", "char", "bpe-bytes", "bpe-special", "bpe-unsplit", "equal-info-10", "equal-info-16", "equal-info-pattern",
     "chat-byte", "chat-char", "dictionary", "dictionary-unsplit",
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ b'to be or not to be'
 from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
+from fastcompress.codec.byte_entropy import EntropyByteCodec
 from fastcompress.codec.chat import ChatCodec
 from fastcompress.codec.equal_info import EqualInfoCodec, PaperEqualInfoCodec
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
@@ -34,6 +35,7 @@ __all__ = [
     "ChatCodec",
     "Codec",
     "CodecKind",
+    "EntropyByteCodec",
     "EqualInfoCodec",
     "GreedyDictionaryCodec",
     "GzipCodec",

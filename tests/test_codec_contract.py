@@ -170,8 +170,8 @@ def test_what_a_codec_says_of_itself(name: str) -> None:
 
 
 BY_TOKEN = {
-    "byte", "byte-entropy", "char", "bpe-bytes", "bpe-special", "bpe-unsplit", "equal-info-10", "equal-info-16", "equal-info-pattern",
-    "chat-byte", "chat-char", "dictionary", "dictionary-unsplit",
+    "byte", "byte-entropy", "char", "bpe-bytes", "bpe-special", "bpe-unsplit", "equal-info-10", "equal-info-16",
+    "equal-info-pattern", "chat-byte", "chat-char", "dictionary", "dictionary-unsplit",
 }  # fmt: skip
 
 

@@ -220,7 +220,7 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lacks the empty context"):
         EntropyByteCodec({b"a": 1})
     with pytest.raises(ConfigError, match="highest entropy"):
-        EntropyByteCodec({b"": 40000})
+        EntropyByteCodec({b"": 1, b"a": 40000})
     with pytest.raises(ConfigError, match="longest context"):
         EntropyByteCodec({b"": 1, b"12345678": 1})
     with pytest.raises(DataError, match="no text"):

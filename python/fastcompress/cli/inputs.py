@@ -29,11 +29,12 @@ _CODEC_PATHS = (
     "tokenizer.json, rank file (.tiktoken; my.tiktoken:cl100k names its pattern), codebook, dictionary or codec.json."
 )
 CODEC_HELP = (
-    "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), lz77, "
+    "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), byte-entropy (bytes, "
+    "and entropies from the train split), lz77, "
     f"lz77-buckets, lzp, gzip, {_CODEC_PATHS}"
 )
 FIXED_CODEC_HELP = f"byte, lz77, lz77-buckets, lzp, gzip, {_CODEC_PATHS}"
-_LEARNED_CODECS = ("char", "bpe-N (such as bpe-4096)")
+_LEARNED_CODECS = ("char", "bpe-N (such as bpe-4096)", "byte-entropy")
 
 
 def corpus_options(command: _Command) -> _Command:
@@ -134,7 +135,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
 
     Args:
         spec: The name or path.
-        train: The documents that bpe-N learns from.
+        train: The documents that bpe-N and byte-entropy learn from.
         everything: Returns all documents, whose characters are the alphabet of char.
 
     Raises:
@@ -143,7 +144,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
         ConfigError: A setting is out of range.
     """
     from fastcompress.bpe import BPE
-    from fastcompress.codec import BPECodec, CharCodec
+    from fastcompress.codec import BPECodec, CharCodec, EntropyByteCodec
     from fastcompress.errors import FastcompressError, with_place
 
     if spec == "char":
@@ -156,6 +157,8 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
             return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
         except FastcompressError as error:
             raise with_place(error, spec) from error
+    if spec == "byte-entropy":
+        return EntropyByteCodec.train(document.data for document in train)
     return fixed_codec(spec, other_names=_LEARNED_CODECS)
 
 
@@ -165,7 +168,7 @@ def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: S
     from fastcompress.compat.tiktoken import encoding_name_for_model
     from fastcompress.errors import DataError
 
-    if not other_names and (spec == "char" or re.fullmatch(r"bpe-\d+", spec)):
+    if not other_names and (spec in ("char", "byte-entropy") or re.fullmatch(r"bpe-\d+", spec)):
         raise DataError(
             f"{spec}: is learned from a corpus, so its ids have no meaning without one; name the codec.json that "
             "fastcompress encode wrote beside the shards"

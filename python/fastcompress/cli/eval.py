@@ -65,9 +65,11 @@ def evaluate(
     if corpus or split != "train":
         for warning in _warnings(data, own, documents[: len(scored)], run.codec):
             click.echo(f"warning: {warning}", err=True)
+    if getattr(run.codec, "keeps_wrong", False):
+        click.echo(f"warning: {_wrong_windows(run.codec, scored)}", err=True)
     result = _score(run, scored, stride, batch_size, canonical=canonical)
-    symbols_per_byte = (result.num_tokens + result.num_documents) / result.num_bytes
-    flops_per_byte = run.model.flops().forward_per_token * symbols_per_byte
+    from fastcompress.evaluation.flops import forward_per_byte
+
     report = {
         "run_directory": run_directory,
         "checkpoint": which,
@@ -76,7 +78,8 @@ def evaluate(
         "corpus": data.name,
         "split": split,
         **result.to_json(),
-        "forward_flops_per_byte": flops_per_byte,
+        "gain_over_uniform": result.gain_over_uniform,
+        **forward_per_byte(run.model, run.codec, result),
     }
     show_result(report, _text(report, result), as_json)
 
@@ -151,11 +154,37 @@ def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec:
         yield f"the run was trained on {num_seen} of these {count(len(documents), 'document')}: the figure flatters"
 
 
+def _wrong_windows(codec: Any, documents: list[bytes]) -> str:
+    """Return a sentence on the windows of a lossy codec that decode to other text."""
+    reports = [codec.windows.report(document) for document in documents]
+    num_wrong, num_windows = sum(r.num_wrong for r in reports), sum(r.num_windows for r in reports)
+    return (
+        f"{num_wrong:,} of {count(num_windows, 'window')} of {codec.name} decode to other text, so the figure is no "
+        "bound for this text"
+    )
+
+
 def _text(report: dict[str, Any], result: Evaluation) -> str:
     meaning = (
         "exact: no other tokens can spell these bytes"
         if result.is_exact
         else "an upper bound: other tokens spell the same bytes too"
+    )
+    learned = (
+        ""
+        if result.gain_over_uniform is None
+        else (
+            f"gain over a model that has learned nothing: {result.gain_over_uniform:.4f} "
+            f"of {result.uniform_bits_per_byte:.4f} bits per byte\n"
+        )
+    )
+    charged = (
+        ""
+        if "auxiliary_making_flops" not in report
+        else (
+            f"with the codec's model run for every byte: {report['forward_flops_per_byte_with_auxiliary']:,.0f}; "
+            f"making the codec took {report['auxiliary_making_flops']:.3g} FLOPs once\n"
+        )
     )
     return (
         f"{report['corpus']}, {report['split']}: {count(result.num_documents, 'document')}, "
@@ -163,8 +192,10 @@ def _text(report: dict[str, Any], result: Evaluation) -> str:
         f"({result.num_bytes / result.num_tokens:.2f} bytes each)\n"
         f"bits per byte: {result.bits_per_byte:.4f} ({meaning})\n"
         f"without the end of documents: {result.bits_per_byte_text:.4f}\n"
+        f"{learned}"
         f"perplexity a token: {result.perplexity_per_token:.3f} (compares within {report['codec']} only)\n"
         f"forward FLOPs a byte: {report['forward_flops_per_byte']:,.0f}\n"
+        f"{charged}"
         f"window {result.context_length} tokens, stride {result.stride}; checkpoint {report['checkpoint']}, "
         f"step {report['step']:,}"
     )

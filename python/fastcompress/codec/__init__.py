@@ -13,6 +13,7 @@ b'to be or not to be'
 """
 
 from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec
+from fastcompress.codec.auxiliary import AuxiliaryModel
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
 from fastcompress.codec.byte_entropy import EntropyByteCodec
@@ -22,12 +23,14 @@ from fastcompress.codec.files import CodecKind, load_codec, register_codec, save
 from fastcompress.codec.greedy_dictionary import GreedyDictionaryCodec
 from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
+from fastcompress.codec.paper import CompiledPaperCodec
 from fastcompress.codec.protocol import Codec
 from fastcompress.codec.spec import CODECS_BY_NAME, codec_from_spec
 
 __all__ = [
     "CODECS_BY_NAME",
     "ArithmeticCodec",
+    "AuxiliaryModel",
     "BPECodec",
     "BigramCoverage",
     "ByteCodec",
@@ -35,6 +38,7 @@ __all__ = [
     "ChatCodec",
     "Codec",
     "CodecKind",
+    "CompiledPaperCodec",
     "EntropyByteCodec",
     "EqualInfoCodec",
     "GreedyDictionaryCodec",

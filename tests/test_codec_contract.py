@@ -34,6 +34,7 @@ from fastcompress.codec import (
     LZ77Codec,
     LZPCodec,
     PaperEqualInfoCodec,
+    ProxyCodec,
     WindowsCodec,
     codec_from_spec,
     load_codec,
@@ -121,6 +122,8 @@ CASES = {
     "chat-byte": Case(lambda: ChatCodec(ByteCodec())),
     "chat-char": Case(lambda: ChatCodec(CharCodec(CHARACTERS))),
     "chat-lzp": Case(lambda: ChatCodec(LZPCodec())),
+    "proxy-dictionary": Case(lambda: ProxyCodec(GreedyDictionaryCodec(GreedyDictionary.train(SAMPLE, 300)))),
+    "proxy-lz77": Case(lambda: ProxyCodec(LZ77Codec(), raw_share=0.5, piece_bytes=30)),
     "paper-16": Case(lambda: paper(16), is_saved=False),
     "paper-halves": Case(lambda: paper(8), is_saved=False),
     "paper-compiled": Case(lambda: compiled_paper(16)),
@@ -234,7 +237,8 @@ def test_the_sample_and_nothing(name: str) -> None:
     if not isinstance(codec, PaperEqualInfoCodec):  # it refuses most texts
         assert codec.decode(codec.encode(SAMPLE)) == SAMPLE
     end = [] if not isinstance(codec, GzipCodec) else [3, 0] if codec.token_bits == 8 else [3 << 8]
-    assert codec.encode(b"").tolist() == end  # deflate marks its end
+    end = [codec.bytes_mark] if isinstance(codec, ProxyCodec) else end
+    assert codec.encode(b"").tolist() == end  # deflate marks its end, and a proxy bytes
     assert codec.decode(codec.encode(b"")) == codec.decode(codec.encode("")) == b""
     for nothing in ([], (), np.zeros(0, np.uint32), np.zeros(0)):
         assert codec.decode(nothing) == b""

@@ -25,6 +25,7 @@ from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
 from fastcompress.codec.paper import CompiledPaperCodec
 from fastcompress.codec.protocol import Codec
+from fastcompress.codec.proxy import ProxyCodec
 from fastcompress.codec.spec import CODECS_BY_NAME, codec_from_spec
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "LZ77Codec",
     "LZPCodec",
     "PaperEqualInfoCodec",
+    "ProxyCodec",
     "WindowsCodec",
     "bigram_coverage",
     "codec_from_spec",

@@ -159,6 +159,11 @@ class TokenRows:
         return self.spelling.unambiguous
 
     @property
+    def num_given(self) -> int:
+        """Ids at the beginning of each document that are given, so that they cost nothing."""
+        return 0
+
+    @property
     def num_symbols(self) -> int:
         """Ids that a target may be, the end of a document included."""
         return num_symbols(self.spelling)

@@ -61,7 +61,8 @@ class Evaluation:
         is_exact: False: an upper bound, since the codec has more than one spelling.
         context_length, stride: Window and slide, in tokens.
         uniform_bits_per_byte: What a model that has learned nothing scores: the same probability for each id. Tokens
-            of a good compressor score well for nothing, so the gain over this is what was learned. None: not known.
+            of a good compressor score well for nothing, so the gain over this is what was learned. None where ids are
+            masked.
     """
 
     bits_per_byte: float
@@ -139,7 +140,8 @@ def evaluate(
         model, rows, documents, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
         progress=progress,
     )  # fmt: skip  # float32[events] for each document
-    return _evaluation(nats, num_bytes, rows, stride, model.uniform_nats())
+    is_masked = hasattr(rows, "canonical")
+    return _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
 
 
 def _evaluation(

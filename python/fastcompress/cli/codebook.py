@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Compile a model of bytes into equal-info windows.",
-    epilog="\b\nExample:\n"
-    "  fastcompress train --corpus book.txt --codec byte --layers 3 --heads 4 --width 256 --context 128 \\\n"
-    "      --steps 5000 --run-dir runs/m1\n"
-    "  fastcompress codebook runs/m1 -o book.json\n"
-    "  fastcompress train --corpus book.txt --codec book.json --steps 5000 --run-dir runs/m2",
+    epilog="\b\nExample:\n  fastcompress codebook runs/m1 -o book.json --token-bits 8",
 )
 @click.argument("run_directory", metavar="RUN")
 @click.option("-o", "--output", required=True, help="The codec.json to write, for --codec of other commands.")

@@ -54,6 +54,7 @@ def evaluate(
     Each document is scored whole and by itself, including its end. --max-bytes limits the bytes scored. There is a
     warning if the run was trained on the text.
     """
+    from fastcompress.evaluation.flops import forward_per_byte
     from fastcompress.training.batches import first_documents
     from fastcompress.training.checkpoint import load_run
 
@@ -65,11 +66,7 @@ def evaluate(
     if corpus or split != "train":
         for warning in _warnings(data, own, documents[: len(scored)], run.codec):
             click.echo(f"warning: {warning}", err=True)
-    if getattr(run.codec, "keeps_wrong", False):
-        click.echo(f"warning: {_wrong_windows(run.codec, scored)}", err=True)
     result = _score(run, scored, stride, batch_size, canonical=canonical)
-    from fastcompress.evaluation.flops import forward_per_byte
-
     report = {
         "run_directory": run_directory,
         "checkpoint": which,
@@ -80,7 +77,11 @@ def evaluate(
         **result.to_json(),
         "gain_over_uniform": result.gain_over_uniform,
         **forward_per_byte(run.model, run.codec, result),
+        **_count_wrong(run.codec, scored),
     }
+    if report.get("num_wrong_windows"):
+        windows = count(report["num_windows"], "window")
+        click.echo(f"warning: {report['num_wrong_windows']:,} of {windows} decode to other text", err=True)
     show_result(report, _text(report, result), as_json)
 
 
@@ -154,38 +155,35 @@ def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec:
         yield f"the run was trained on {num_seen} of these {count(len(documents), 'document')}: the figure flatters"
 
 
-def _wrong_windows(codec: Any, documents: list[bytes]) -> str:
-    """Return a sentence on the windows of a lossy codec that decode to other text."""
+def _count_wrong(codec: Any, documents: list[bytes]) -> dict[str, int]:
+    """Count the windows of published kinds, and those of them that decode to other text; nothing for other codecs."""
+    if not getattr(codec, "keeps_wrong", False):
+        return {}
     reports = [codec.windows.report(document) for document in documents]
-    num_wrong, num_windows = sum(r.num_wrong for r in reports), sum(r.num_windows for r in reports)
-    return (
-        f"{num_wrong:,} of {count(num_windows, 'window')} of {codec.name} decode to other text, so the figure is no "
-        "bound for this text"
-    )
+    return {
+        "num_windows": sum(report.num_windows for report in reports),
+        "num_wrong_windows": sum(report.num_wrong for report in reports),
+    }
 
 
 def _text(report: dict[str, Any], result: Evaluation) -> str:
-    meaning = (
-        "exact: no other tokens can spell these bytes"
-        if result.is_exact
-        else "an upper bound: other tokens spell the same bytes too"
-    )
-    learned = (
-        ""
-        if result.gain_over_uniform is None
-        else (
+    if report.get("num_wrong_windows"):
+        meaning = "no bound: some windows decode to other text"
+    elif result.is_exact:
+        meaning = "exact: no other tokens can spell these bytes"
+    else:
+        meaning = "an upper bound: other tokens spell the same bytes too"
+    learned = charged = ""
+    if result.gain_over_uniform is not None:
+        learned = (
             f"gain over a model that has learned nothing: {result.gain_over_uniform:.4f} "
             f"of {result.uniform_bits_per_byte:.4f} bits per byte\n"
         )
-    )
-    charged = (
-        ""
-        if "auxiliary_making_flops" not in report
-        else (
+    if "auxiliary_making_flops" in report:
+        charged = (
             f"with the codec's model run for every byte: {report['forward_flops_per_byte_with_auxiliary']:,.0f}; "
             f"making the codec took {report['auxiliary_making_flops']:.3g} FLOPs once\n"
         )
-    )
     return (
         f"{report['corpus']}, {report['split']}: {count(result.num_documents, 'document')}, "
         f"{count(result.num_bytes, 'byte')}, {count(result.num_tokens, 'token')} of {report['codec']} "

@@ -26,15 +26,15 @@ _ROUNDS = 256  # of the chain of bytes, which forgets its first one long before
 class NextByteWeights:
     """A `NextByteModel` of a trained model.
 
-    Batches have a fixed number of rows, all of one length, so that an answer does not depend on which other contexts
-    are asked for. Even so, another machine or release of torch may round differently: compile a codebook once, and keep
-    it.
+    Batches have a fixed number of rows, as long as the next power of two, so that an answer does not depend on which
+    other contexts are asked for. Even so, another machine or release of torch may round differently: compile a codebook
+    once, and keep it.
 
     Attributes:
         num_positions: The number of bytes that the model has read so far, padding included.
     """
 
-    def __init__(self, model: LanguageModel, batch_size: int = 256) -> None:
+    def __init__(self, model: LanguageModel, batch_size: int = 32) -> None:
         """Make the function.
 
         Args:
@@ -55,35 +55,38 @@ class NextByteWeights:
     def __call__(self, contexts: Sequence[bytes]) -> npt.NDArray[np.int64]:
         """Return the weights after each context, of which the last ``context_length`` bytes count: int64[n, 256]."""
         rows = np.empty((len(contexts), 256), np.int64)
-        by_length: dict[int, list[int]] = {}
+        longest = self._model.context_length
+        by_length: dict[int, list[int]] = {}  # a power of two, or the context of the model
         for index, context in enumerate(contexts):
-            by_length.setdefault(min(len(context), self._model.context_length), []).append(index)
+            by_length.setdefault(min(1 << max(0, len(context) - 1).bit_length(), longest), []).append(index)
+            if not context:
+                rows[index] = self._first
         for length, indices in by_length.items():
-            if not length:
-                rows[indices] = self._first
-                continue
-            for begin in range(0, len(indices), self._batch_size):
-                part = indices[begin : begin + self._batch_size]
-                rows[part] = self._read(np.stack([np.frombuffer(contexts[i][-length:], np.uint8) for i in part]))
+            known = [index for index in indices if contexts[index]]
+            for begin in range(0, len(known), self._batch_size):
+                part = known[begin : begin + self._batch_size]
+                rows[part] = self._read([contexts[index][-longest:] for index in part], length)
         return rows
 
     @torch.inference_mode()
-    def _read(self, contexts: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """Return the weights after contexts of one length, uint8[n, L], n at most ``batch_size``: int64[n, 256]."""
-        padded = np.zeros((self._batch_size, contexts.shape[1]), np.int64)
-        padded[: len(contexts)] = contexts
+    def _read(self, contexts: Sequence[bytes], length: int) -> npt.NDArray[np.int64]:
+        """Return the weights after contexts of 1 to ``length`` bytes, at most ``batch_size`` of them: int64[n, 256]."""
+        padded = np.zeros((self._batch_size, length), np.int64)  # on the right, which a causal model does not see
+        for row, context in zip(padded, contexts, strict=False):
+            row[: len(context)] = np.frombuffer(context, np.uint8)
         self.num_positions += padded.size
         tokens = torch.from_numpy(padded).to(device_of(self._model))  # int64[B, L]
-        last = torch.full((self._batch_size,), contexts.shape[1] - 1, device=tokens.device)  # int64[B]
+        ends = [len(context) - 1 for context in contexts]
+        last = torch.tensor(ends + [0] * (self._batch_size - len(ends)), device=tokens.device)  # int64[B]
         with evaluation_mode(self._model):
             logits = self._model.next_logits(tokens, last, None, None)[: len(contexts), :256]  # [n, 256]
         weights: npt.NDArray[np.int64] = _rounded(torch.softmax(logits.double(), dim=-1).cpu().numpy())
         return weights
 
     def _long_run_shares(self) -> npt.NDArray[np.int64]:
-        bytes_ = np.arange(256, dtype=np.uint8)[:, None]
-        parts = [self._read(bytes_[begin : begin + self._batch_size]) for begin in range(0, 256, self._batch_size)]
-        follows = np.concatenate(parts).astype(np.float64)  # [256, 256]
+        every = [bytes([byte]) for byte in range(256)]
+        size = self._batch_size
+        follows = np.concatenate([self._read(every[i : i + size], 1) for i in range(0, 256, size)]).astype(np.float64)
         follows /= follows.sum(axis=1, keepdims=True)
         shares = np.full(256, 1 / 256)
         for _ in range(_ROUNDS):

@@ -80,8 +80,13 @@ class ProxyRows(CanonicalRows):
         return TokenRows.training_row(self, dataset, begin)
 
     def stack(self, rows: Sequence[Row]) -> Row:
-        """Pad as `CanonicalRows` does, and rows without masks as `TokenRows`."""
-        return super().stack(rows) if LEGAL in rows[0] else TokenRows.stack(self, rows)
+        """Pad as `TokenRows` does, and masks, if the rows have them, as `CanonicalRows`."""
+        batch = TokenRows.stack(self, rows)
+        if LEGAL in rows[0]:
+            batch[LEGAL] = np.full((*batch["input"].shape, rows[0][LEGAL].shape[1]), self.padding[LEGAL], np.uint8)
+            for masks, row in zip(batch[LEGAL], rows, strict=True):
+                masks[: len(row[LEGAL])] = row[LEGAL]
+        return batch
 
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the windows of a document as bytes; the mark has weight 0."""

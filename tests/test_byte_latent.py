@@ -185,7 +185,7 @@ def test_the_whole_way_of_a_run(tmp_path: Path) -> None:
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="a model of bytes needs byte"):
         make_model_config({"kind": "byte-latent"}, CharCodec("abc"))
-    with pytest.raises(ConfigError, match="patcher is 'words'; it must be one of static, space, lz77"):
+    with pytest.raises(ConfigError, match="patcher is 'words'; it must be one of static, space, lz77, entropy"):
         patch_rows(CODEC, 16, "words", 1, 2)
     with pytest.raises(ConfigError, match="patches of 5 to 4 bytes"):
         patch_rows(CODEC, 16, "space", 5, 4)

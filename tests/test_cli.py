@@ -24,7 +24,7 @@ from fastcompress.codec import ByteCodec, load_codec, save_codec
 from fastcompress.data.shards import write_shards
 
 COMMANDS = ["train-tokenizer", "encode", "decode", "convert", "train", "generate", "eval", "study", "tune"]
-COMMANDS += ["sft", "chat", "export", "import"]
+COMMANDS += ["sft", "chat", "export", "import", "codebook"]
 TEXT = "The quick brown fox jumps over the lazy dog; naïve café, 12 345.\n" * 60
 TINY_MODEL = ["--layers", "1", "--heads", "2", "--width", "16", "--context", "32", "--batch-size", "4"]
 TINY_RUN = [*TINY_MODEL, "--eval-bytes", "300", "--device", "cpu"]
@@ -126,9 +126,9 @@ def test_wrong_usage_is_one_line_and_code_2():
 def test_errors_are_one_line_unless_a_traceback_is_wanted():
     command = ["decode", "--codec", "no/such/file"]
     remedy = (
-        "name byte, lz77, lz77-buckets, lzp, gzip, gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base, o200k_base, "
-        "o200k_harmony, or a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook, dictionary or "
-        "codec.json"
+        "name byte, lz77, lz77-buckets, lzp, gzip, gzip-16, gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base, "
+        "o200k_base, o200k_harmony, or a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook, "
+        "dictionary or codec.json"
     )
     assert error_of(*command) == f"no/such/file: no such codec or file; {remedy}"
     for args in ([*command, "--traceback"], ["--traceback", *command]):
@@ -376,7 +376,8 @@ def test_errors_name_the_document(tmp_path, text_file):
 def test_codecs_that_are_none_are_named(text_file):
     message = error_of("encode", text_file, "--codec", "Byte", "-o", "-")
     assert message.startswith(
-        "Byte: no such codec or file (did you mean byte?); name byte, lz77, lz77-buckets, lzp, gzip, char, bpe-N"
+        "Byte: no such codec or file (did you mean byte?); "
+        "name byte, lz77, lz77-buckets, lzp, gzip, gzip-16, char, bpe-N"
     )
 
 

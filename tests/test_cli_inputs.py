@@ -35,6 +35,7 @@ READS = {
     "encode": "IN --codec byte -o OUT",
     "decode": "IN -o OUT",
     "convert": "IN -o OUT.bpe",
+    "codebook": "IN -o OUT",
     "compress": "IN -o OUT",
     "decompress": "IN -o OUT",
     "train": "--corpus IN --codec byte --steps 1 --layers 1 --heads 1 --width 8 --context 8 --run-dir OUT",

@@ -19,6 +19,7 @@ import click
 from fastcompress import __version__
 from fastcompress.cli.archive import compress, decompress
 from fastcompress.cli.chat import chat
+from fastcompress.cli.codebook import codebook
 from fastcompress.cli.convert import convert
 from fastcompress.cli.decode import decode
 from fastcompress.cli.encode import encode
@@ -99,6 +100,7 @@ def main() -> None:
 
 for _command in (
     train_tokenizer,
+    codebook,
     encode,
     decode,
     convert,

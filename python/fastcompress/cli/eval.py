@@ -54,6 +54,7 @@ def evaluate(
     Each document is scored whole and by itself, including its end. --max-bytes limits the bytes scored. There is a
     warning if the run was trained on the text.
     """
+    from fastcompress.evaluation.flops import forward_per_byte
     from fastcompress.training.batches import first_documents
     from fastcompress.training.checkpoint import load_run
 
@@ -66,8 +67,6 @@ def evaluate(
         for warning in _warnings(data, own, documents[: len(scored)], run.codec):
             click.echo(f"warning: {warning}", err=True)
     result = _score(run, scored, stride, batch_size, canonical=canonical)
-    symbols_per_byte = (result.num_tokens + result.num_documents) / result.num_bytes
-    flops_per_byte = run.model.flops().forward_per_token * symbols_per_byte
     report = {
         "run_directory": run_directory,
         "checkpoint": which,
@@ -76,8 +75,13 @@ def evaluate(
         "corpus": data.name,
         "split": split,
         **result.to_json(),
-        "forward_flops_per_byte": flops_per_byte,
+        "gain_over_uniform": result.gain_over_uniform,
+        **forward_per_byte(run.model, run.codec, result),
+        **_count_wrong(run.codec, scored),
     }
+    if report.get("num_wrong_windows"):
+        windows = count(report["num_windows"], "window")
+        click.echo(f"warning: {report['num_wrong_windows']:,} of {windows} decode to other text", err=True)
     show_result(report, _text(report, result), as_json)
 
 
@@ -151,20 +155,45 @@ def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec:
         yield f"the run was trained on {num_seen} of these {count(len(documents), 'document')}: the figure flatters"
 
 
+def _count_wrong(codec: Any, documents: list[bytes]) -> dict[str, int]:
+    """Count the windows of published kinds, and those of them that decode to other text; nothing for other codecs."""
+    if not getattr(codec, "keeps_wrong", False):
+        return {}
+    reports = [codec.windows.report(document) for document in documents]
+    return {
+        "num_windows": sum(report.num_windows for report in reports),
+        "num_wrong_windows": sum(report.num_wrong for report in reports),
+    }
+
+
 def _text(report: dict[str, Any], result: Evaluation) -> str:
-    meaning = (
-        "exact: no other tokens can spell these bytes"
-        if result.is_exact
-        else "an upper bound: other tokens spell the same bytes too"
-    )
+    if report.get("num_wrong_windows"):
+        meaning = "no bound: some windows decode to other text"
+    elif result.is_exact:
+        meaning = "exact: no other tokens can spell these bytes"
+    else:
+        meaning = "an upper bound: other tokens spell the same bytes too"
+    learned = charged = ""
+    if result.gain_over_uniform is not None:
+        learned = (
+            f"gain over a model that has learned nothing: {result.gain_over_uniform:.4f} "
+            f"of {result.uniform_bits_per_byte:.4f} bits per byte\n"
+        )
+    if "auxiliary_making_flops" in report:
+        charged = (
+            f"with the codec's model run for every byte: {report['forward_flops_per_byte_with_auxiliary']:,.0f}; "
+            f"making the codec took {report['auxiliary_making_flops']:.3g} FLOPs once\n"
+        )
     return (
         f"{report['corpus']}, {report['split']}: {count(result.num_documents, 'document')}, "
         f"{count(result.num_bytes, 'byte')}, {count(result.num_tokens, 'token')} of {report['codec']} "
         f"({result.num_bytes / result.num_tokens:.2f} bytes each)\n"
         f"bits per byte: {result.bits_per_byte:.4f} ({meaning})\n"
         f"without the end of documents: {result.bits_per_byte_text:.4f}\n"
+        f"{learned}"
         f"perplexity a token: {result.perplexity_per_token:.3f} (compares within {report['codec']} only)\n"
         f"forward FLOPs a byte: {report['forward_flops_per_byte']:,.0f}\n"
+        f"{charged}"
         f"window {result.context_length} tokens, stride {result.stride}; checkpoint {report['checkpoint']}, "
         f"step {report['step']:,}"
     )

@@ -29,10 +29,13 @@ _CODEC_PATHS = (
     "tokenizer.json, rank file (.tiktoken; my.tiktoken:cl100k names its pattern), codebook, dictionary or codec.json."
 )
 CODEC_HELP = (
-    "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), lz77, "
-    f"lz77-buckets, lzp, gzip, {_CODEC_PATHS}"
+    "byte, char (the characters of the whole corpus), bpe-N (N ids, trained on the train split), byte-entropy, "
+    "equal-info-9 to equal-info-16, equal-info-16-by-8, equal-info-32-by-16 or any other windows of 24 to 128 bits in "
+    "tokens of 8 or 16, arithmetic-8, arithmetic-16 (these from the train split, too), lz77, lz77-buckets, lzp, gzip, "
+    f"gzip-16, {_CODEC_PATHS} With proxy- before one of these, nine tenths of the training text are in its ids and the "
+    "rest is bytes, which the model is then scored on and writes."
 )
-FIXED_CODEC_HELP = f"byte, lz77, lz77-buckets, lzp, gzip, {_CODEC_PATHS}"
+FIXED_CODEC_HELP = f"byte, lz77, lz77-buckets, lzp, gzip, gzip-16, {_CODEC_PATHS}"
 _LEARNED_CODECS = ("char", "bpe-N (such as bpe-4096)")
 
 
@@ -134,7 +137,7 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
 
     Args:
         spec: The name or path.
-        train: The documents that bpe-N learns from.
+        train: The documents that bpe-N and those of `codec.learned` learn from.
         everything: Returns all documents, whose characters are the alphabet of char.
 
     Raises:
@@ -143,9 +146,12 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
         ConfigError: A setting is out of range.
     """
     from fastcompress.bpe import BPE
-    from fastcompress.codec import BPECodec, CharCodec
+    from fastcompress.codec import BPECodec, CharCodec, ProxyCodec
+    from fastcompress.codec.learned import LEARNED_NAMES, is_learned, learn_codec
     from fastcompress.errors import FastcompressError, with_place
 
+    if spec.startswith("proxy-") and not Path(spec).exists():
+        return ProxyCodec(make_codec(spec.removeprefix("proxy-"), train, everything))
     if spec == "char":
         documents = list(everything())
         with document_named(documents, lambda data: CharCodec.train([b"any text", data])):
@@ -156,16 +162,19 @@ def make_codec(spec: str, train: Iterable[Document], everything: Callable[[], It
             return BPECodec(BPE.train((document.data for document in texts), vocab_size=int(match[1])))
         except FastcompressError as error:
             raise with_place(error, spec) from error
-    return fixed_codec(spec, other_names=_LEARNED_CODECS)
+    if is_learned(spec):
+        return learn_codec(spec, (document.data for document in learnable(train, "use --codec byte")))
+    return fixed_codec(spec, other_names=(*_LEARNED_CODECS, *LEARNED_NAMES))
 
 
 def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: Sequence[str] = ()) -> Codec:
     """Return the codec that a user names, unless it must be learned from a corpus; see `codec_from_spec`."""
     from fastcompress.codec import codec_from_spec
+    from fastcompress.codec.learned import is_learned
     from fastcompress.compat.tiktoken import encoding_name_for_model
     from fastcompress.errors import DataError
 
-    if not other_names and (spec == "char" or re.fullmatch(r"bpe-\d+", spec)):
+    if not other_names and (spec == "char" or re.fullmatch(r"bpe-\d+", spec) or is_learned(spec)):
         raise DataError(
             f"{spec}: is learned from a corpus, so its ids have no meaning without one; name the codec.json that "
             "fastcompress encode wrote beside the shards"

@@ -131,13 +131,14 @@ class RunData:
 
     def num_trained_on(self, documents: Sequence[bytes], codec: Codec) -> int:
         """Count the `documents` that are in the train split. Shards are read only where lengths agree."""
+        from fastcompress.data.encode import training_encoder
         from fastcompress.data.shards import TokenDataset
 
         if self.shards is None:
             trained = set(self.loaded.contents("train"))
             return sum(document in trained for document in documents)
         dataset = TokenDataset.open(Path(self.shards), "train", codec=codec, verify=False)
-        spelled = [codec.encode(document) for document in documents if document]
+        spelled = [training_encoder(codec)(document) for document in documents if document]
         lengths = {len(tokens) for tokens in spelled}
         ranges = ((begin, end) for begin, end in dataset.document_ranges() if end - begin in lengths)
         seen = {dataset.read(begin, end).tobytes() for begin, end in ranges}

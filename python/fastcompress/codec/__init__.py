@@ -13,20 +13,25 @@ b'to be or not to be'
 """
 
 from fastcompress.codec.arithmetic import ArithmeticCodec, WindowsCodec
+from fastcompress.codec.auxiliary import AuxiliaryModel
 from fastcompress.codec.basic import BPECodec, ByteCodec, CharCodec
 from fastcompress.codec.bigrams import BigramCoverage, bigram_coverage
+from fastcompress.codec.byte_entropy import EntropyByteCodec
 from fastcompress.codec.chat import ChatCodec
 from fastcompress.codec.equal_info import EqualInfoCodec, PaperEqualInfoCodec
 from fastcompress.codec.files import CodecKind, load_codec, register_codec, save_codec
 from fastcompress.codec.greedy_dictionary import GreedyDictionaryCodec
 from fastcompress.codec.gzip import GzipCodec
 from fastcompress.codec.lz77 import LZ77Codec, LZPCodec
+from fastcompress.codec.paper import CompiledPaperCodec
 from fastcompress.codec.protocol import Codec
+from fastcompress.codec.proxy import ProxyCodec
 from fastcompress.codec.spec import CODECS_BY_NAME, codec_from_spec
 
 __all__ = [
     "CODECS_BY_NAME",
     "ArithmeticCodec",
+    "AuxiliaryModel",
     "BPECodec",
     "BigramCoverage",
     "ByteCodec",
@@ -34,12 +39,15 @@ __all__ = [
     "ChatCodec",
     "Codec",
     "CodecKind",
+    "CompiledPaperCodec",
+    "EntropyByteCodec",
     "EqualInfoCodec",
     "GreedyDictionaryCodec",
     "GzipCodec",
     "LZ77Codec",
     "LZPCodec",
     "PaperEqualInfoCodec",
+    "ProxyCodec",
     "WindowsCodec",
     "bigram_coverage",
     "codec_from_spec",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress._arguments import as_instance
+from fastcompress.codec.auxiliary import AuxiliaryModel, auxiliary_from_state, auxiliary_to_state
 from fastcompress.codec.files import CodecKind, from_text, register_codec, to_text
 from fastcompress.codec.protocol import CodecBase, Text, as_bytes, validate_ids
 from fastcompress.equal_info import Codebook
@@ -37,17 +38,21 @@ class EqualInfoCodec(CodecBase):
     lossless = True
     unambiguous = False
 
-    def __init__(self, codebook: Codebook, token_bits: int | None = None) -> None:
+    def __init__(
+        self, codebook: Codebook, token_bits: int | None = None, *, auxiliary: AuxiliaryModel | None = None
+    ) -> None:
         """Make a codec.
 
         Args:
             codebook: The codebook whose ids are the tokens.
             token_bits: None for the codebook's own number of bits, or 8 for the halves of 16.
+            auxiliary: The cost of the model that the codebook was compiled from; does not change the codec.
 
         Raises:
             ConfigError: `token_bits` is anything else.
         """
         self.codebook = as_instance(codebook, Codebook, "codebook")
+        self.auxiliary = auxiliary
         self.token_bits = codebook.bits if token_bits is None else token_bits
         self._has_halves = self.token_bits == _HALF_BITS and codebook.bits == 2 * _HALF_BITS
         if self.token_bits != codebook.bits and not self._has_halves:
@@ -68,7 +73,7 @@ class EqualInfoCodec(CodecBase):
             self._prefixes = _common_prefixes(codebook.strings)
 
     def _arguments(self) -> dict[str, Any]:
-        return {"codebook": self.codebook, "token_bits": self.token_bits}
+        return {"codebook": self.codebook, "token_bits": self.token_bits, "auxiliary": self.auxiliary}
 
     def encode(self, data: Text) -> npt.NDArray[np.uint32]:
         ids: npt.NDArray[np.uint32] = self.codebook.encode(as_bytes(data))
@@ -223,7 +228,15 @@ register_codec(
     CodecKind(
         "equal-info",
         EqualInfoCodec,
-        lambda codec: {"token_bits": codec.token_bits, "codebook": to_text(codec.codebook.to_bytes())},
-        lambda state: EqualInfoCodec(Codebook.from_bytes(from_text(state["codebook"])), state["token_bits"]),
+        lambda codec: {
+            "token_bits": codec.token_bits,
+            "codebook": to_text(codec.codebook.to_bytes()),
+            **auxiliary_to_state(codec.auxiliary),
+        },
+        lambda state: EqualInfoCodec(
+            Codebook.from_bytes(from_text(state["codebook"])),
+            state["token_bits"],
+            auxiliary=auxiliary_from_state(state),
+        ),
     )
 )

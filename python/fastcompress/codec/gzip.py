@@ -1,4 +1,4 @@
-"""The bytes of a deflate stream as tokens, a baseline from which models are known to learn little.
+"""The bytes of a deflate stream as tokens, or pairs of them, a baseline from which models are known to learn little.
 
 Huffman codes change from block to block and do not end at byte boundaries, so a byte has no fixed meaning. In a study
 this codec marks the poor end of the scale.
@@ -16,13 +16,15 @@ import numpy.typing as npt
 from fastcompress._arguments import as_integer
 from fastcompress.codec.files import CodecKind, register_codec
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
-from fastcompress.errors import DataError
+from fastcompress.errors import ConfigError, DataError
 
 _RAW = -15  # no header and no checksum, which would carry no information
 
 
 class GzipCodec(CodecBase):
-    """Raw deflate as zlib writes it; the ids are its bytes.
+    """Raw deflate as zlib writes it; the ids are its bytes, or pairs of bytes, of which the first is the upper one.
+
+    An odd number of bytes is made even by a zero behind the stream.
 
     The bytes that zlib writes depend on its version, so the fingerprint does too. Not unambiguous: many streams
     decompress to the same text.
@@ -32,26 +34,40 @@ class GzipCodec(CodecBase):
     b'to be or not to be'
     """
 
-    vocab_size = 256
     lossless = True
     unambiguous = False
     max_unstable_tokens: int | None = None
 
-    def __init__(self, level: int = 9) -> None:
-        """Make a codec of zlib's compression `level`, 1 to 9. Raises ConfigError if it is out of range."""
+    def __init__(self, level: int = 9, token_bits: int = 8) -> None:
+        """Make a codec.
+
+        Args:
+            level: The compression level of zlib, 1 to 9.
+            token_bits: Bits per token, 8 or 16.
+
+        Raises:
+            ConfigError: A setting is out of range.
+        """
         self.level = level = as_integer(level, "level", 1, 9)
-        self.name = f"gzip-{level}"
+        if as_integer(token_bits, "token_bits", 8, 16) not in (8, 16):
+            raise ConfigError(f"token_bits is {token_bits}; it must be 8 or 16")
+        self.token_bits = token_bits
+        self.vocab_size = 1 << token_bits
+        self.name = f"gzip-{level}" + ("" if token_bits == 8 else f"-by-{token_bits}")
         self.fingerprint = hashlib.sha256(
             f"fastcompress gzip codec, version 1\nlevel {level}, zlib {zlib.ZLIB_RUNTIME_VERSION}".encode()
+            + (b"" if token_bits == 8 else b", pairs of bytes")
         ).hexdigest()
 
     def _arguments(self) -> dict[str, Any]:
-        return {"level": self.level}
+        return {"level": self.level, "token_bits": self.token_bits}
 
     def encode(self, data: Text) -> npt.NDArray[np.uint32]:
         compressor = zlib.compressobj(self.level, zlib.DEFLATED, _RAW)
         compressed = compressor.compress(as_bytes(data)) + compressor.flush()
-        return np.frombuffer(compressed, np.uint8).astype(np.uint32)
+        if self.token_bits == 8:
+            return np.frombuffer(compressed, np.uint8).astype(np.uint32)
+        return np.frombuffer(compressed + bytes(len(compressed) % 2), ">u2").astype(np.uint32)
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
         """Decode the beginning of a deflate stream, as far as its bytes determine the text.
@@ -67,20 +83,29 @@ class GzipCodec(CodecBase):
         """Return the bytes that become decodable with each token."""
         decompressor = zlib.decompressobj(_RAW)
         pieces = []
-        for position, token in enumerate(validate_ids(tokens, self).astype(np.uint8).tobytes()):
+        size = self.token_bits // 8
+        code = validate_ids(tokens, self).astype(">u2" if size == 2 else "u1").tobytes()
+        for begin in range(0, len(code), size):
+            position, token = begin // size, code[begin : begin + size]
             if decompressor.eof:
                 raise DataError(
                     f"token {position} comes after the end of the deflate stream; decode one text at a time"
                 )
             try:
-                pieces.append(decompressor.decompress(bytes((token,))))
+                pieces.append(decompressor.decompress(token))
             except zlib.error as error:
                 raise DataError(f"token {position} does not continue a deflate stream ({error})") from None
+            if decompressor.unused_data not in (b"", b"\0"):
+                raise DataError(f"token {position} goes on after the end of the deflate stream")
         return pieces
 
 
+def _to_state(codec: GzipCodec) -> dict[str, int]:
+    return {"level": codec.level, **({} if codec.token_bits == 8 else {"token_bits": codec.token_bits})}
+
+
 def _from_state(state: dict[str, int]) -> Codec:
-    return GzipCodec(state["level"])
+    return GzipCodec(state["level"], state.get("token_bits", 8))
 
 
-register_codec(CodecKind("gzip", GzipCodec, lambda codec: {"level": codec.level}, _from_state))
+register_codec(CodecKind("gzip", GzipCodec, _to_state, _from_state))

@@ -29,6 +29,7 @@ CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "lz77-buckets": lambda: LZ77Codec(alphabet="buckets"),
     "lzp": LZPCodec,
     "gzip": GzipCodec,
+    "gzip-16": lambda: GzipCodec(token_bits=16),
 }
 CODEC_FILES = "a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook, dictionary or codec.json"
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 # Each task encodes a batch of about this size: little memory, but long enough to outweigh the cost of a task.
 _BATCH_BYTES = 1 << 18
+
+
+def training_encoder(codec: Codec) -> Callable[[bytes], npt.NDArray[np.uint32]]:
+    """Return what encodes documents of a dataset: `codec.encode`, unless the codec has another form for training."""
+    encode: Callable[[bytes], npt.NDArray[np.uint32]] = getattr(codec, "encode_for_training", codec.encode)
+    return encode
 
 
 def encode_documents(
@@ -39,13 +45,14 @@ def encode_documents(
     if isinstance(documents, str | bytes | bytearray | memoryview) or not isinstance(documents, Iterable):
         raise TypeError(f"documents is {shown(documents)}; it must be an iterable of bytes")
     documents = map(_checked, documents)
+    encode = training_encoder(codec)
     if num_threads == 1:
         for document in documents:
-            yield document, codec.encode(document)
+            yield document, encode(document)
         return
 
     def encode_batch(batch: list[bytes]) -> list[npt.NDArray[np.uint32]]:
-        return [codec.encode(document) for document in batch]
+        return [encode(document) for document in batch]
 
     pending: deque[tuple[list[bytes], Future[list[npt.NDArray[np.uint32]]]]] = deque()
     with ThreadPoolExecutor(num_threads) as pool:

@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress import lz77
-from fastcompress.codec import ByteCodec, Codec
+from fastcompress.codec import ByteCodec, Codec, EntropyByteCodec
 from fastcompress.data.rows import Row, TokenRows
 from fastcompress.data.shards import TokenDataset
+from fastcompress.equal_info.models import ENTROPY_BITS
 from fastcompress.errors import ConfigError
 
 PATCH_END = "patch_end"
@@ -107,7 +108,67 @@ class LZ77Patcher:
         return ends[counts]
 
 
+@dataclass(frozen=True)
+class EntropyPatcher:
+    """Cuts where the next byte is hard to predict, so that a patch begins with it.
+
+    Pagnoni et al., "Byte Latent Transformer" (arXiv 2412.09871), with an n-gram model's entropies.
+
+    Attributes:
+        codec: Has the entropies.
+        threshold: In bits. The text is cut after a byte if the entropy of the next one is above it.
+        monotone: Compare the rise of the entropy over that of the byte before with the threshold instead.
+    """
+
+    codec: EntropyByteCodec
+    threshold: float
+    monotone: bool = False
+
+    @property
+    def name(self) -> str:
+        """The kind and the threshold; the entropies are identified by the codec."""
+        return f"entropy{'-monotone' if self.monotone else ''} {self.threshold!r}"
+
+    def values(self, text: bytes) -> npt.NDArray[np.int64]:
+        """Return what is compared with the threshold after each byte, in units of 2**-12 bits: int64[len(text)]."""
+        entropies = self.codec.entropies(text)  # int64[n + 1]
+        return np.diff(entropies) if self.monotone else entropies[1:]
+
+    def cuts(self, text: bytes) -> npt.NDArray[np.int64]:
+        """See `Patcher`."""
+        is_cut = self.values(text) > self.threshold * (1 << ENTROPY_BITS)  # bool[n]
+        ends = np.where(is_cut, np.arange(1, len(text) + 1), 0)  # int64[n]
+        return np.concatenate((np.zeros(1, np.int64), np.maximum.accumulate(ends)))
+
+
 PATCHERS: dict[str, Patcher] = {"static": StaticPatcher(), "space": SpacePatcher(), "lz77": LZ77Patcher()}
+
+
+ENTROPY_PATCHERS = ("entropy", "entropy-monotone")
+
+
+def make_patcher(name: str, codec: Codec, threshold: float | None = None) -> Patcher:
+    """Make a patcher.
+
+    Args:
+        name: One of `PATCHERS` or `ENTROPY_PATCHERS`.
+        codec: The codec of the text; entropy patchers read entropies from it.
+        threshold: Of an entropy patcher, in bits (``data/calibration.py`` finds one).
+
+    Raises:
+        ConfigError: There is no such patcher, the codec has no entropies, or the threshold is missing or unused.
+    """
+    if name in PATCHERS:
+        if threshold is not None:
+            raise ConfigError(f"threshold is {threshold}, but patcher {name} has none; leave it out")
+        return PATCHERS[name]
+    if name not in ENTROPY_PATCHERS:
+        raise ConfigError(f"patcher is {name!r}; it must be one of {', '.join((*PATCHERS, *ENTROPY_PATCHERS))}")
+    if not isinstance(codec, EntropyByteCodec):
+        raise ConfigError(f"codec is {codec.name}; patcher {name} needs one with entropies, EntropyByteCodec.train")
+    if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not -8 <= threshold <= 8:
+        raise ConfigError(f"threshold is {threshold!r}; it must be -8 to 8 bits; data.calibration.calibrate finds one")
+    return EntropyPatcher(codec, float(threshold), monotone=name == "entropy-monotone")
 
 
 def patch_ends(ids: npt.NDArray[np.int64], patcher: Patcher, min_bytes: int, max_bytes: int) -> npt.NDArray[np.int64]:
@@ -205,8 +266,8 @@ class PatchRows(TokenRows):
         return {**row, PATCH_END: patch_ends(row["input"], self.patcher, self.min_bytes, self.max_bytes)}
 
 
-def patch_rows(codec: Codec, context_length: int, patcher: str, min_bytes: int, max_bytes: int) -> PatchRows:
-    """Make rows with a patcher of `PATCHERS`. Raises ConfigError if there is none of that name."""
-    if patcher not in PATCHERS:
-        raise ConfigError(f"patcher is {patcher!r}; it must be one of {', '.join(PATCHERS)}")
-    return PatchRows(codec, context_length, PATCHERS[patcher], min_bytes, max_bytes)
+def patch_rows(
+    codec: Codec, context_length: int, patcher: str, min_bytes: int, max_bytes: int, threshold: float | None = None
+) -> PatchRows:
+    """Make rows with a patcher; arguments and errors as for `make_patcher`."""
+    return PatchRows(codec, context_length, make_patcher(patcher, codec, threshold), min_bytes, max_bytes)

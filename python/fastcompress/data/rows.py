@@ -104,10 +104,13 @@ def num_symbols(codec: Codec) -> int:
 
 
 def spell(codec: Codec, document: bytes) -> npt.NDArray[np.uint32]:
-    """Encode a document. Raises DataError if the codec's byte lengths do not add up to it."""
+    """Encode a document. Raises DataError if the codec's byte lengths do not add up to it.
+
+    A codec may be set to keep tokens that decode to other text (``keeps_wrong``): then they need not.
+    """
     tokens = codec.encode(document)  # uint32[n]
     spelled = int(codec.byte_lengths(tokens).sum())
-    if spelled != len(document):
+    if spelled != len(document) and not getattr(codec, "keeps_wrong", False):
         raise DataError(f"codec {codec.name} accounts for {spelled} of the {len(document)} bytes")
     return tokens
 
@@ -154,6 +157,11 @@ class TokenRows:
     def is_exact(self) -> bool:
         """Nothing is masked here, so the codec alone decides."""
         return self.spelling.unambiguous
+
+    @property
+    def num_given(self) -> int:
+        """Ids at the beginning of each document that are given, so that they cost nothing."""
+        return 0
 
     @property
     def num_symbols(self) -> int:

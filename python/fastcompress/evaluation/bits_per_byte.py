@@ -60,6 +60,9 @@ class Evaluation:
         num_tokens: The codec's; end-of-document symbols are not among them.
         is_exact: False: an upper bound, since the codec has more than one spelling.
         context_length, stride: Window and slide, in tokens.
+        uniform_bits_per_byte: What a model that has learned nothing scores: the same probability for each id. Tokens
+            of a good compressor score well for nothing, so the gain over this is what was learned. None where ids are
+            masked.
     """
 
     bits_per_byte: float
@@ -72,6 +75,12 @@ class Evaluation:
     is_exact: bool
     context_length: int
     stride: int
+    uniform_bits_per_byte: float | None = None
+
+    @property
+    def gain_over_uniform(self) -> float | None:
+        """The bits per byte that the model saves over one that has learned nothing; None: not known."""
+        return None if self.uniform_bits_per_byte is None else self.uniform_bits_per_byte - self.bits_per_byte
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain values, ready for ``json.dumps``."""
@@ -131,11 +140,14 @@ def evaluate(
         model, rows, documents, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
         progress=progress,
     )  # fmt: skip  # float32[events] for each document
-    return _evaluation(nats, num_bytes, rows, stride)
+    is_masked = hasattr(rows, "canonical")
+    return _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
 
 
-def _evaluation(nats: Sequence[NDArray[np.float32]], num_bytes: int, rows: Rows, stride: int) -> Evaluation:
-    """The figures of each document's events, the last of which is its end."""
+def _evaluation(
+    nats: Sequence[NDArray[np.float32]], num_bytes: int, rows: Rows, stride: int, uniform: float | None
+) -> Evaluation:
+    """The figures of each document's events, the last of which is its end; `uniform`: the nats of an unlearned one."""
     total = float(np.concatenate(nats).astype(np.float64).sum())
     ends = float(np.array([document[-1] for document in nats], np.float64).sum())
     num_events = sum(map(len, nats))
@@ -150,6 +162,7 @@ def _evaluation(nats: Sequence[NDArray[np.float32]], num_bytes: int, rows: Rows,
         is_exact=rows.is_exact,
         context_length=rows.context_length,
         stride=stride,
+        uniform_bits_per_byte=None if uniform is None else bits_per_byte(num_events * uniform, num_bytes),
     )
 
 

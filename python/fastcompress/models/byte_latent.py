@@ -18,7 +18,8 @@ import numpy.typing as npt
 from torch import Tensor
 
 from fastcompress.codec import ByteCodec, Codec
-from fastcompress.data.patches import PATCH_END, PatchRows, patch_ends, patch_rows
+from fastcompress.data.patches import PATCH_END, PATCHERS, Patcher, PatchRows, patch_ends, patch_rows
+from fastcompress.errors import ConfigError
 from fastcompress.models.local_global import LocalGlobalConfig, LocalGlobalModel
 from fastcompress.models.protocol import DEFAULT_KERNELS, Kernels
 from fastcompress.models.settings import check_counts
@@ -31,13 +32,15 @@ class ByteLatentConfig(LocalGlobalConfig):
     """The settings of a `ByteLatent`, beside those of `LocalGlobalConfig`, whose symbols are bytes.
 
     Attributes:
-        patcher: "space", "lz77" or "static" (``data/patches.py``).
+        patcher: "space", "lz77", "static", "entropy" or "entropy-monotone" (``data/patches.py``).
         min_bytes, max_bytes: Sizes of patches. A row has S // min_bytes places for them.
+        threshold: Of an entropy patcher, in bits.
     """
 
     patcher: str = "space"
     min_bytes: int = 4
     max_bytes: int = 16
+    threshold: float | None = None
 
     kind: ClassVar[str] = "byte-latent"
     vocab_size: ClassVar[int] = 257  # bytes, and the end of a document
@@ -53,7 +56,8 @@ class ByteLatentConfig(LocalGlobalConfig):
 
     def rows(self, codec: Codec) -> PatchRows:
         """Return rows of bytes and ends of patches. Raises ConfigError if the codec is not bytes."""
-        return patch_rows(codec, self.context_length, self.patcher, self.min_bytes, self.max_bytes)
+        sizes = (self.min_bytes, self.max_bytes)
+        return patch_rows(codec, self.context_length, self.patcher, *sizes, self.threshold)
 
     def build(self, kernels: Kernels = DEFAULT_KERNELS) -> ByteLatent:
         """Make the model; its weights are drawn from torch's global generator."""
@@ -67,8 +71,19 @@ class ByteLatent(LocalGlobalModel):
 
     def __init__(self, config: ByteLatentConfig, kernels: Kernels = DEFAULT_KERNELS) -> None:
         super().__init__(config, kernels)
-        self.patcher = config.rows(_BYTES).patcher
+        self._patcher = config.rows(_BYTES).patcher if config.patcher in PATCHERS else None  # see read_codec
         self.init_weights()
+
+    def read_codec(self, codec: Codec) -> None:
+        """Read the entropies that decide where patches end, if they do. Raises ConfigError if the codec has none."""
+        self._patcher = self.config.rows(codec).patcher
+
+    @property
+    def patcher(self) -> Patcher:
+        """What cuts texts. Raises ConfigError if the codec, whose entropies decide, has not been read."""
+        if self._patcher is None:
+            raise ConfigError("the model's patches depend on its codec's entropies; call read_codec first")
+        return self._patcher
 
     def columns_of(self, ids: npt.NDArray[np.int64]) -> Mapping[str, npt.NDArray[np.int64]]:
         """Return where patches become known, and end."""

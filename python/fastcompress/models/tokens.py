@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fastcompress.codec import Codec
+from fastcompress.codec import Codec, ProxyCodec
 from fastcompress.data.canonical_rows import CanonicalRows
+from fastcompress.data.proxy_rows import ProxyRows
 from fastcompress.data.rows import Rows, TokenRows, num_symbols, spell
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
@@ -29,7 +30,7 @@ def token_rows(codec: Codec, vocab_size: int, context_length: int) -> TokenRows:
         raise ConfigError(
             f"vocab_size is {vocab_size}, but codec {codec.name} and the end of document need {num_symbols(codec)}"
         )
-    return TokenRows(codec, context_length)
+    return ProxyRows(codec, context_length) if isinstance(codec, ProxyCodec) else TokenRows(codec, context_length)
 
 
 def token_bytes(codec: Codec) -> list[bytes]:
@@ -132,7 +133,7 @@ class TokenStepper:
         rows = model.rows(codec)
         assert isinstance(rows, TokenRows)
         self.model, self.codec, self.lanes, self.stride = model, rows.spelling, lanes, stride
-        self.end = rows.end_of_document
+        self.end, self._num_given = rows.end_of_document, rows.num_given
         self._canonical = rows.canonical if isinstance(rows, CanonicalRows) else None
         self._states = [0] * lanes  # of the encoder, if illegal ids are masked
         self.done = [False] * lanes
@@ -160,8 +161,8 @@ class TokenStepper:
         self._cache, self._weights = None, None
 
     def symbols(self, document: bytes) -> list[int]:
-        """Return the ids of a document and its end."""
-        return [*spell(self.codec, document).tolist(), self.end]
+        """Return the ids of a document, without those that are given, and its end."""
+        return [*spell(self.codec, document)[self._num_given :].tolist(), self.end]
 
     def weights(self) -> Tensor:
         """Return the logits of the next id of each lane, ``float[lanes, vocab_size]``; -inf for illegal ones."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
-    from fastcompress.study.arms import STUDIES, Arm, Study, bpe_arm, find_study
+    from fastcompress.study.arms import STUDIES, Arm, Study, bpe_arm, codec_arm, find_study
     from fastcompress.study.report import load_report, validate, write_report
     from fastcompress.study.runner import run_study
     from fastcompress.study.tune import Search, tune
@@ -16,6 +16,7 @@ __all__ = [
     "Search",
     "Study",
     "bpe_arm",
+    "codec_arm",
     "find_study",
     "load_report",
     "run_study",
@@ -32,6 +33,7 @@ _show(
         "Search": "tune",
         "Study": "arms",
         "bpe_arm": "arms",
+        "codec_arm": "arms",
         "find_study": "arms",
         "load_report": "report",
         "run_study": "runner",

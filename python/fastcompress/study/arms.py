@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fastcompress.bpe import BPE
-from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec
+from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec, codec_from_spec
+from fastcompress.codec.learned import is_learned, learn_codec
 from fastcompress.data.corpora import Corpus
 from fastcompress.errors import ConfigError
 
@@ -100,6 +101,22 @@ def bpe_arm(vocab_size: int, pattern: str = "cl100k") -> Arm:
         label=f"BPE {vocab_size:,}",
         make_codec=functools.partial(_bpe_codec, vocab_size=vocab_size, pattern=pattern),
     )
+
+
+def codec_arm(spec: str, name: str | None = None) -> Arm:
+    """Make an arm of any other tokenization.
+
+    Args:
+        spec: A name of `codec.learned`, such as "equal-info-32-by-16", which is learned from the training split; or
+            what `codec_from_spec` takes, such as "gzip" or the file that ``fastcompress codebook`` wrote.
+        name: The name of the arm; default: the spec, or the stem of a file's name.
+    """
+    name = name or Path(spec).stem
+    return Arm(name=name, label=name, make_codec=functools.partial(_codec_of_spec, spec=spec))
+
+
+def _codec_of_spec(corpus: Corpus, *, spec: str) -> Codec:
+    return learn_codec(spec, corpus.contents("train")) if is_learned(spec) else codec_from_spec(spec)
 
 
 def _bpe_codec(corpus: Corpus, *, vocab_size: int, pattern: str) -> Codec:

@@ -21,6 +21,7 @@ from fastcompress.data.corpora import load_corpus
 from fastcompress.data.shards import TokenDataset, write_shards
 from fastcompress.errors import FormatError, OutputError
 from fastcompress.evaluation.bits_per_byte import evaluate
+from fastcompress.evaluation.flops import charge_training
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.kinds import make_model_config
 from fastcompress.models.protocol import LanguageModel, ModelConfig
@@ -116,16 +117,21 @@ def run_cell(cell: Cell, progress: bool) -> Entry:
         with limited_threads(num_threads):
             evaluation = evaluate(result.model, codec, held_out).to_json()
             sample = _sample(study, result.model, codec, tokens, seed)
+        training_figures = _describe_training(result, tokens, codec)
         entry = {
             "name": arm.name,
             "label": arm.label,
             **_describe_model(study, result.model, codec, tokens),
-            **_describe_training(result, tokens),
+            **training_figures,
             "curve_evaluation": _describe_curve(training, model_config, held_out),
             "evaluation": {**evaluation, "precision": "float32"},
             "prompt": study.prompt,
             "sample": sample,
-            "notes": [*_notes(tokens), *([arm.note] if arm.note else [])],
+            "notes": [
+                *_notes(tokens),
+                *_charges(training_figures["auxiliary_flops"]),
+                *([arm.note] if arm.note else []),
+            ],
             "machine": describe_machine(device, num_threads),
             "finished": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
@@ -162,13 +168,15 @@ def _describe_model(study: Study, model: LanguageModel, codec: Codec, tokens: To
     }
 
 
-def _describe_training(result: TrainResult, tokens: TokenDataset) -> dict[str, Any]:
+def _describe_training(result: TrainResult, tokens: TokenDataset, codec: Codec) -> dict[str, Any]:
+    num_bytes = round(result.tokens * tokens.num_bytes / tokens.num_tokens)
     return {
         "training_flops": result.flops,
         "steps": result.steps,
         "best_step": result.best_step,
         "tokens_seen": result.tokens,
-        "bytes_seen": round(result.tokens * tokens.num_bytes / tokens.num_tokens),
+        "bytes_seen": num_bytes,
+        "auxiliary_flops": charge_training(result.flops, num_bytes, codec),
         "epochs": result.tokens / tokens.num_tokens,
         "tokens_per_second": result.tokens_per_second,
         "train_seconds": result.seconds,
@@ -201,6 +209,16 @@ def _notes(tokens: TokenDataset) -> list[str]:
     return [
         f"The training text holds {coverage.num_seen:,} of {coverage.num_possible:,} possible token pairs "
         f"({coverage.fraction:.1%}), {coverage.num_tokens / max(1, coverage.num_seen):,.0f} tokens for each."
+    ]
+
+
+def _charges(flops: dict[str, float]) -> list[str]:
+    """Describe what the model behind a codec adds to the training FLOPs, which the budget does not count."""
+    if not flops:
+        return []
+    return [
+        f"Making the codec took {flops['making']:.3g} FLOPs. With them, training took {flops['amortized']:.3g} FLOPs, "
+        f"and with the codec's model run for every byte {flops['every_byte']:.3g}."
     ]
 
 

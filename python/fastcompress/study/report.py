@@ -46,6 +46,7 @@ _EVALUATION = {
     **_all(_COUNT, "num_bytes", "num_tokens", "num_documents", "stride", "context_length"),
     "is_exact": _FLAG,
     "precision?": _TEXT,
+    "uniform_bits_per_byte?": _NUMBER,
 }
 _ARM = {
     **_all(_TEXT, "name", "label", "prompt", "sample"),
@@ -64,6 +65,7 @@ _ARM = {
     ],
     "curve_evaluation?": {**_all(_COUNT, "num_bytes", "num_documents", "stride"), "precision": _TEXT},
     "notes": [_TEXT],
+    "auxiliary_flops?": _OBJECT,
     "machine?": _MACHINE,
     "finished?": _TEXT,
     "wall_seconds?": _NUMBER,

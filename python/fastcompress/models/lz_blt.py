@@ -180,17 +180,22 @@ class LZBLT(LocalGlobalModel):
 
     def nats(self, batch: Batch) -> Tensor:
         """Return the cross entropy of all fields of the targets, float32[B, S]."""
+        parts = self.field_nats(batch)
+        return sum(parts[1:], parts[0])
+
+    def field_nats(self, batch: Batch) -> list[Tensor]:
+        """Return the cross entropy of each field of the targets, float32[B, S] each."""
         state = self.hidden(batch["input"], batch)  # [B, S, d]
         target, sizes = batch["target"], self.fields.sizes  # int64[B, S, F]
         every = unpacked_bits(batch[TARGET_LEGAL], sum(sizes))  # bool[B, S, A]
         legal = torch.split(every, list(sizes), dim=-1)  # bool[B, S, A of a field] each
-        total = torch.zeros(target.shape[:2], device=target.device)  # float32[B, S]
+        parts = []
         for field in range(len(sizes)):
             logits = self.field_logits(state, field).masked_fill(~legal[field], float("-inf"))  # [B, S, A]
-            total = total + next_token_loss(logits, target[..., field], reduction="none")  # [B, S]
+            parts.append(next_token_loss(logits, target[..., field], reduction="none"))  # [B, S]
             if field + 1 < len(sizes):
                 state = self.next_state(state, field, target[..., field])  # [B, S, d]
-        return total
+        return parts
 
     def uniform_nats(self) -> float | None:
         """Not known: the number of legal symbols is another for each token."""

@@ -73,12 +73,11 @@ def test_every_changed_byte_of_a_checkpoint_is_noticed(copy: Path, which: Any) -
     content = path.read_bytes()
     head = 8 + int.from_bytes(content[:8], "little")
     for position in positions(len(content), head + 64):
-        for bits in (1, 0x20, 0xFF):  # 0x20 changes the case of a letter
-            damaged = bytearray(content)
-            damaged[position] ^= bits
-            path.write_bytes(damaged)
-            with pytest.raises(FormatError, match=rf"{which}\.safetensors: .*(restore|release|name a directory)"):
-                read_checkpoint(path)
+        damaged = bytearray(content)
+        damaged[position] ^= (1, 0x20, 0xFF)[position % 3]  # 0x20 changes the case of a letter
+        path.write_bytes(damaged)
+        with pytest.raises(FormatError, match=rf"{which}\.safetensors: .*(restore|release|name a directory)"):
+            read_checkpoint(path)
     path.write_bytes(content)
     read_checkpoint(path)
 

@@ -135,7 +135,7 @@ def one(arm: str, seed: int, shards: Path, validation: Path, speed: bool, device
 @click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
 @click.option("--out", type=Path, required=True, help="The results file; arms that it holds are not trained again.")
 @click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
-@click.option("--seconds", default=1e9, help="Start nothing after this time.")
+@click.option("--seconds", default=1e6, help="Start nothing after this time.")
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, commit: str) -> None:
     """Train every arm that is missing, then time each of them."""

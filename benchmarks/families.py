@@ -205,7 +205,7 @@ def one(asked: str) -> None:
 @click.option("--eval-bytes", default=1 << 20, show_default=True, help="Of the held-out text.")
 @click.option("--arms", default=",".join(ARMS), help="Names, separated by semicolons. Default: all.")
 @click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
-@click.option("--seconds", default=1e9, help="Start nothing after this time.")
+@click.option("--seconds", default=1e6, help="Start nothing after this time.")
 @click.option("--device", default="auto")
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(

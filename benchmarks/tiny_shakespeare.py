@@ -138,7 +138,7 @@ def one(asked: str) -> None:
 @click.option("--out", type=Path, required=True, help="The results file; what it holds is not trained again.")
 @click.option("--steps", default=STEPS, show_default=True)
 @click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
-@click.option("--seconds", default=1e9, help="Start nothing after this time.")
+@click.option("--seconds", default=1e6, help="Start nothing after this time.")
 @click.option("--device", default="auto")
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(text: Path, out: Path, steps: int, jobs: int, seconds: float, device: str, commit: str) -> None:

@@ -321,7 +321,16 @@ def test_tokens_share_the_vectors_of_their_bytes() -> None:
     torch.testing.assert_close(sums[1], sums[0] + rows[512 + 99])  # its fourth byte does not count
     assert torch.equal(sums[2], rows[98])
     assert not sums[3].any()
-    torch.testing.assert_close(spelled(torch.tensor([[3, 1]])), sums[[3, 1]][None])
+    for ids in (torch.tensor([[3, 1]]), torch.tensor([[3, 1, 0], [1, 2, 1]])):  # fewer and more than there are tokens
+        found = spelled(ids)
+        assert torch.equal(found, sums[ids])
+        spelled.vectors.weight.grad = None
+        (found * torch.arange(1.0, 9.0)).sum().backward()
+        by_hand = torch.zeros_like(rows)
+        for token in ids.flatten().tolist():
+            for piece in spelled.pieces[token].tolist():
+                by_hand[piece] += torch.arange(1.0, 9.0) * (piece != 768)
+        torch.testing.assert_close(spelled.vectors.weight.grad, by_hand)
 
 
 def test_hashes_know_order_and_distance() -> None:

@@ -56,6 +56,8 @@ class SpelledBytes(nn.Module):
         """Return the sums for ``ids int64[...]``, [..., D]; for None, those of the whole vocabulary, [V, D]."""
         if not self.is_ready:
             raise ConfigError("the model spells its tokens but does not know their bytes; call read_codec first")
+        if ids is not None and ids.numel() > len(self.pieces):  # each token's sum once
+            return F.embedding(ids, self())  # [..., D]
         pieces = self.pieces if ids is None else self.pieces[ids].flatten(0, -2)  # int64[N, L]
         sums = F.embedding_bag(pieces, self.vectors.weight, mode="sum", padding_idx=256 * self.max_bytes)  # [N, D]
         return sums if ids is None else sums.view(*ids.shape, -1)  # [..., D]

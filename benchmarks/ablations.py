@@ -12,7 +12,6 @@ logarithm of the ratio. Seconds are measured one arm after the other on each car
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import statistics
@@ -22,8 +21,8 @@ from typing import Any
 
 import click
 
+import card_jobs
 import results_file
-from card_jobs import Cards
 
 STEPS, BATCH = 700, 32
 SIZE = {"num_layers": 6, "num_heads": 6, "width": 384, "context_length": 512}
@@ -139,7 +138,6 @@ def one(arm: str, seed: int, shards: Path, validation: Path, speed: bool, device
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, commit: str) -> None:
     """Train every arm that is missing, then time each of them."""
-    import torch
 
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": [], "speeds": {}}
     done = {(one["arm"], one["seed"]) for one in found["runs"]}
@@ -150,20 +148,13 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, co
     def command_of(arm: str, seed: int, *flags: str) -> list[str]:
         return [__file__, "one", arm, str(seed), "--shards", str(shards), "--validation", str(validation), *flags]
 
-    cards = Cards(jobs, seconds)
+    cards = card_jobs.Cards(jobs, seconds)
     found["runs"] += filter(None, cards.run([command_of(*pair) for pair in wanted]))
     speeds = cards.run([command_of(arm, 0, "--speed") for arm in timed], per_card=1)
     found["speeds"] |= {figures["arm"]: figures["tokens_per_second"] for figures in filter(None, speeds)}
-    found["header"] = {
-        "suite": "ablations",
-        "date": datetime.date.today().isoformat(),
-        "command": f"python benchmarks/ablations.py run --shards PATH --validation PATH --jobs {jobs}",
-        "commit": commit,
-        "machine": {**results_file.machine(), "torch": torch.__version__}
-        | ({"card": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    command = f"ablations.py run --shards PATH --validation PATH --jobs {jobs}"
+    found["header"] = card_jobs.header("ablations", command, commit)
+    card_jobs.write(out, found)
 
 
 def rows_of(found: dict[str, Any]) -> list[list[str]]:

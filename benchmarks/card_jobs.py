@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import datetime
 import json
 import os
 import queue
@@ -10,11 +11,32 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 import results_file
+
+
+def header(suite: str, command: str, commit: str) -> dict[str, Any]:
+    """Return what a results file says of figures from cards: the suite, the date, the command, commit and machine."""
+    import torch
+
+    names = [torch.cuda.get_device_name(card) for card in range(torch.cuda.device_count())]
+    return {
+        "suite": suite,
+        "date": datetime.date.today().isoformat(),
+        "command": f"python benchmarks/{command}",
+        "commit": commit,
+        "machine": {**results_file.machine(), "cards": names, "torch": torch.__version__},
+    }
+
+
+def write(out: Path, found: dict[str, Any]) -> None:
+    """Write a results file."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 class Cards:

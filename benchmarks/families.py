@@ -14,7 +14,6 @@ trained without masks and scored with and without. Passes say how often the trai
 
 from __future__ import annotations
 
-import datetime
 import json
 import lzma
 import statistics
@@ -26,8 +25,8 @@ from typing import Any
 
 import click
 
+import card_jobs
 import results_file
-from card_jobs import Cards
 
 VOCAB_SIZE, CONTEXT = 8192, 1024
 BATCHES, FACTORS, SEEDS = (8, 16, 32), (0.6, 1.6), 3
@@ -213,11 +212,9 @@ def run(
     jobs: int, seconds: float, device: str, commit: str,
 ) -> None:  # fmt: skip
     """Search every arm, and train the best of each with more seeds."""
-    import torch
-
     names = list(ARMS) if arms == ",".join(ARMS) else arms.split(";")
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": []}
-    cards = Cards(jobs, seconds)
+    cards = card_jobs.Cards(jobs, seconds)
     with tempfile.TemporaryDirectory() as shards:
         encode(codecs, {ARMS[arm].codec for arm in names}, documents_of(text), max_bytes, Path(shards))
         common = {
@@ -243,16 +240,9 @@ def run(
                     failed.add(pair)
                 else:
                     found["runs"].append(figures)
-    found["header"] = {
-        "suite": "families",
-        "date": datetime.date.today().isoformat(),
-        "command": f"python benchmarks/families.py run --codecs PATH --text PATH --validation PATH --flops {flops:g}",
-        "commit": commit,
-        "machine": {**results_file.machine(), "torch": torch.__version__}
-        | ({"card": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    command = f"families.py run --codecs PATH --text PATH --validation PATH --flops {flops:g}"
+    found["header"] = card_jobs.header("families", command, commit)
+    card_jobs.write(out, found)
 
 
 KEYS = ("size", "batch", "factor", "seed")

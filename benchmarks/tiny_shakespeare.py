@@ -12,7 +12,6 @@ is the lowest figure that a report could call "on the compressed representation"
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import statistics
@@ -22,8 +21,8 @@ from typing import Any
 
 import click
 
+import card_jobs
 import results_file
-from card_jobs import Cards
 
 SLICE = 100_000
 STEPS, BATCH, CONTEXT, SEEDS = 5000, 16, 256, 3
@@ -143,7 +142,6 @@ def one(asked: str) -> None:
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(text: Path, out: Path, steps: int, jobs: int, seconds: float, device: str, commit: str) -> None:
     """Train every arm on both texts."""
-    import torch
 
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": []}
     done = {(run["arm"], run["name"], run["seed"], run["steps"]) for run in found["runs"]}
@@ -154,18 +152,11 @@ def run(text: Path, out: Path, steps: int, jobs: int, seconds: float, device: st
         for arm in ARMS
         if (arm, name, seed, steps) not in done
     ]
-    figures = Cards(jobs, seconds).run([[__file__, "one", json.dumps(one_run)] for one_run in asked])
+    figures = card_jobs.Cards(jobs, seconds).run([[__file__, "one", json.dumps(one_run)] for one_run in asked])
     found["runs"] += filter(None, figures)
-    found["header"] = {
-        "suite": "tiny-shakespeare",
-        "date": datetime.date.today().isoformat(),
-        "command": f"python benchmarks/tiny_shakespeare.py run --text PATH --steps {steps}",
-        "commit": commit,
-        "machine": {**results_file.machine(), "torch": torch.__version__}
-        | ({"card": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    command = f"tiny_shakespeare.py run --text PATH --steps {steps}"
+    found["header"] = card_jobs.header("tiny-shakespeare", command, commit)
+    card_jobs.write(out, found)
 
 
 @main.command()

@@ -12,7 +12,6 @@ figure is the median of all stretches. A first, untimed round on all cards fills
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import shutil
@@ -29,6 +28,7 @@ import click
 import numpy as np
 import torch
 
+import card_jobs
 import results_file
 from fastcompress import codec
 from fastcompress.codec.protocol import CodecBase
@@ -274,16 +274,9 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
         for name, rounds_ in measured.items()
         if rounds_
     }
-    header = {
-        "suite": "trainers",
-        "date": datetime.date.today().isoformat(),
-        "command": f"python benchmarks/trainers.py compare --presets {presets} --rounds {rounds} "
-        + " ".join(f"--{name} PATH" for name in clones),
-        "commit": commit,
-        "machine": {**results_file.machine(), "card": torch.cuda.get_device_name(), "torch": torch.__version__},
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({**header, "trainers": figures}, indent=1) + "\n")
+    clones_named = " ".join(f"--{name} PATH" for name in clones)
+    command = f"trainers.py compare --presets {presets} --rounds {rounds} {clones_named}"
+    card_jobs.write(out, {**card_jobs.header("trainers", command, commit), "trainers": figures})
 
 
 if __name__ == "__main__":

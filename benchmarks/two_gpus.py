@@ -9,7 +9,6 @@ what one card shows with other micro-batches is the noise of bfloat16. SHARDS is
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import shutil
@@ -24,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import torch
 
+import card_jobs
 import results_file
 import trainers
 
@@ -169,25 +168,15 @@ def parity(folder: Path, shards: Path, validation: Path) -> dict[str, Any]:
 @click.option("--out", type=Path, required=True, help="The results file.")
 def measure(shards: Path, validation: Path, commit: str, out: Path) -> None:
     """Make all runs and write a results file."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {
-        "suite": "two-gpus",
-        "date": datetime.date.today().isoformat(),
-        "command": "python benchmarks/two_gpus.py measure --shards PATH --validation PATH --out PATH",
-        "commit": commit,
-        "machine": {
-            **results_file.machine(),
-            "card": f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}",
-            "torch": torch.__version__,
-        },
-    }
+    command = "two_gpus.py measure --shards PATH --validation PATH --out PATH"
+    found = card_jobs.header("two-gpus", command, commit)
     with tempfile.TemporaryDirectory() as folder:
         for key, measured in (
             ("speeds", lambda: speeds(Path(folder))),
             ("runs", lambda: parity(Path(folder), shards, validation)),
         ):
             found[key] = measured()
-            out.write_text(json.dumps(found, indent=1) + "\n")
+            card_jobs.write(out, found)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def test_shards_come_back(name: str, documents: list[bytes], num_files: int, tmp
     write_encoded(folder / "back", "train", form.documents(paths, end_of_text=codec.vocab_size), codec)
     back = TokenDataset.open(folder / "back", "train", codec=codec)
     assert lists(back.documents()) == [
-        ids.tolist() for number in range(num_files) for ids in ids[number::num_files]
+        document.tolist() for number in range(num_files) for document in ids[number::num_files]
     ]
     assert (back.num_documents, back.num_bytes) == (dataset.num_documents, dataset.num_bytes)
     if num_files == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 from collections.abc import Callable
@@ -122,7 +123,7 @@ def test_shards_come_back(name: str, documents: list[bytes], num_files: int, tmp
 def test_streams_divide_alike_wherever_files_and_chunks_end(stream, cuts, chunk) -> None:
     """The id 3 is the mark: after documents in one format, before them in the other."""
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    pieces = [np.array(stream[a:b], np.uint16) for a, b in zip(places[:-1], places[1:], strict=True)]
+    pieces = [np.array(stream[a:b], np.uint16) for a, b in itertools.pairwise(places)]
     parts = [list(map(int, part)) for part in "".join(map(str, stream)).split("3")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "_CHUNK_IDS", chunk)
@@ -315,13 +316,12 @@ def test_any_changed_byte_of_a_header_or_index_gives_ids_or_a_typed_error(name: 
                 changed = bytearray(blob)
                 changed[position] ^= mask
                 file.write_bytes(changed)
+                message = ""
                 try:
                     total = sum(map(len, TOKEN_FORMATS[name].documents([path], end_of_text=END)))
                 except FastcompressError as error:
-                    assert str(tmp_path) in str(error)
-                    assert "; " in str(error)
-                else:
-                    assert total <= 10 * 4
+                    message = str(error)
+                assert (str(tmp_path) in message and "; " in message) if message else total <= 40
         file.write_bytes(blob)
 
 
@@ -351,7 +351,7 @@ def test_a_dtype_that_the_files_contradict_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_none_of_megatron(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="x.ds: is not the name of a Megatron dataset; it must end in .bin"):
+    with pytest.raises(ConfigError, match=r"x\.ds: is not the name of a Megatron dataset; it must end in \.bin"):
         TOKEN_FORMATS["megatron"].write(tmp_path / "x.ds", arrays(DOCUMENTS))
 
 
@@ -414,7 +414,7 @@ def test_the_command_converts_both_ways(name: str, shards: Path) -> None:
         ("v.bpe --codec byte -o x.bpe", "--codec goes with --to"),
         ("v.bpe --end-of-text 1 -o x.bpe", "--end-of-text goes with --to"),
         ("v.bpe --from nanogpt -o x.bpe", "--from goes with --to"),
-        ("v.bpe v.bpe -o x.bpe", "more than one SOURCE goes with --to"),
+        ("v.bpe v.bpe -o x.bpe", "a second SOURCE goes with --to"),
         ("shards --to nanogpt -o -", "cannot be written to standard output"),
         ("shards shards --to nanogpt -o x.bin", "reads one directory of shards"),
         ("shards --to nanogpt --codec byte -o x.bin", "reads one directory of shards"),
@@ -441,9 +441,7 @@ def test_what_the_command_refuses(shards: Path) -> None:
     assert "no such file" in error("no.bin --to shards --codec byte -o out")
     assert "v.bpe: not a folder; name a folder that fastcompress encode wrote" in error("v.bpe --to llm.c -o y.bin")
     assert error("shards --to megatron -o y.ds").endswith("it must end in .bin")
-    assert "--end-of-text is 70000; it must be 0 to 65535" in error(
-        "shards --to nanogpt --end-of-text 70000 -o y.bin"
-    )
+    assert "--end-of-text is 70000; it must be 0 to 65535" in error("shards --to nanogpt --end-of-text 70000 -o y.bin")
     assert not Path("out/train").exists()
     assert not list(Path().glob("y*"))
 

@@ -61,10 +61,10 @@ def convert(
     megatron (.bin and .idx) or datatrove (.ds and its index). With --to shards, such files become shards.
     """
     if to is None:
-        given = [f"--{name.rstrip('_').removesuffix('_spec').replace('_', '-')}" for name, value in token_options.items()
-                 if value is not None]  # fmt: skip
+        given = [name for name, value in token_options.items() if value is not None]
         if given or len(sources) > 1:
-            raise click.UsageError(f"{given[0] if given else 'more than one SOURCE'} goes with --to")
+            what = f"--{given[0].rstrip('_').removesuffix('_spec').replace('_', '-')}" if given else "a second SOURCE"
+            raise click.UsageError(f"{what} goes with --to")
         if Path(sources[0]).is_dir():
             raise click.UsageError(f"{sources[0]} is a folder; if it holds shards, name a format with --to")
         _convert_vocabulary(sources[0], pattern, special_tokens, output, overwrite, as_json)
@@ -92,7 +92,7 @@ def _convert_tokens(
                              overwrite=overwrite)  # fmt: skip
     if from_ or codec_spec or len(sources) > 1:
         raise click.UsageError(
-            f"--to {to} reads one directory of shards, which names its codec; convert token files with --to shards first"
+            f"--to {to} reads one directory of shards, which names its codec; convert token files to shards first"
         )
     return export_shards(sources[0], output, to, split=split, end=end_of_text, dtype=dtype, overwrite=overwrite)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Ids = npt.NDArray[np.integer[Any]]
 
-DTYPES = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
+DTYPES: dict[str, np.dtype[Any]] = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
 _MAX_END = (1 << 32) - 1
 
 

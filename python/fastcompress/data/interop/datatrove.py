@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from fastcompress.data.interop.token_format import Ids
 
-_UNITS = ("", "k", "M", "G", "T", "P")
+_UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
 class Datatrove(TokenFormat):
@@ -89,14 +89,14 @@ class Datatrove(TokenFormat):
 
 
 def _in_short(number: int) -> str:
-    """Return a number of tokens with three digits and a unit, such as 1.50 MT."""
-    power = 0
-    value = float(number)
-    while value >= 999.5 and power < len(_UNITS) - 1:
-        value /= 1000
-        power += 1
-    digits = max(0, 3 - len(str(int(value)))) if power else 0
-    return f"{value:.{digits}f} {_UNITS[power]}T"
+    """Return a number of tokens with three digits and a unit, such as 1.50 MT.
+
+    >>> _in_short(1_500_000)
+    '1.50 MT'
+    """
+    mantissa, exponent = f"{number:.2e}".split("e")  # rounded first, so that 9,996 is 10.0 k
+    power, shift = divmod(int(exponent), 3)
+    return f"{float(mantissa) * 10**shift:.{2 - shift}f} {_UNITS[power]}T"
 
 
 def _map_ends(path: Path) -> npt.NDArray[np.uint64]:

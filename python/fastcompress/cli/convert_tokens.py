@@ -118,7 +118,18 @@ def import_tokens(
             if str(error).startswith("document "):
                 raise with_place(error, ", ".join(sources)) from error
             raise
-    result = {"output": output, "format": SHARDS, "split": split, "num_documents": num_documents}
+    if num_documents == 1 and end is None:
+        click.echo(
+            f"no id {end_id} divides the ids, so they are one document; if it should, give --end-of-text", err=True
+        )
+    result = {
+        "output": output,
+        "format": SHARDS,
+        "split": split,
+        "num_documents": num_documents,
+        "codec": codec.name,
+        "end_of_text": end_id,
+    }
     return result, f"{output}: {SHARDS}, {count(num_documents, 'document')} in split {split}, codec {codec.name}"
 
 

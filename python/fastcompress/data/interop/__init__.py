@@ -1,7 +1,7 @@
 """Token files of other trainers, both ways: nanoGPT, llm.c and modded-nanogpt, Megatron, datatrove.
 
 Each format is one small class, and TOKEN_FORMATS is the table of them. Documents are arrays of ids, as
-`TokenDataset.documents` yields them and `fastcompress.data.shard_writer.write_encoded` takes them::
+`TokenDataset.documents` yields them and `fastcompress.data.write_encoded` takes them::
 
     write_encoded(directory, "train", TOKEN_FORMATS["llm.c"].documents(paths, end_of_text=50256), codec)
     TOKEN_FORMATS["megatron"].write(path, dataset.documents(), end_of_text=50256)

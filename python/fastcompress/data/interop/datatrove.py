@@ -28,6 +28,7 @@ from fastcompress.data.interop.token_format import (
     file_size,
     map_array,
     open_together,
+    releasing,
 )
 from fastcompress.errors import DataError, FormatError
 
@@ -64,7 +65,8 @@ class Datatrove(TokenFormat):
             check_stated_dtype(path, tokens.dtype, dtype)
             end = None if end_of_text is None else as_end(end_of_text, tokens.dtype, self.name)
             mapped.append((ends, tokens, end))
-        return (ids for ends, tokens, end in mapped for ids in _documents(ends, tokens, end))
+        documents = (ids for ends, tokens, end in mapped for ids in _documents(ends, tokens, end))
+        return releasing(documents, [tokens for _, tokens, _ in mapped])
 
     def write(
         self,

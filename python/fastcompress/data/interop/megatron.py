@@ -40,6 +40,7 @@ from fastcompress.data.interop.token_format import (
     map_array,
     open_together,
     read_start,
+    releasing,
 )
 from fastcompress.errors import ConfigError, DataError, FormatError
 
@@ -82,7 +83,8 @@ class Megatron(TokenFormat):
             check_stated_dtype(path, index.dtype, dtype)
             end = None if end_of_text is None else as_end(end_of_text, index.dtype, self.name)
             mapped.append((index, index.map_ids(path), end))
-        return (ids for index, tokens, end in mapped for ids in _documents(index, tokens, end))
+        documents = (ids for index, tokens, end in mapped for ids in _documents(index, tokens, end))
+        return releasing(documents, [tokens for _, tokens, _ in mapped])
 
     def write(
         self,
@@ -98,7 +100,7 @@ class Megatron(TokenFormat):
         path = self.files(path)[0]
         with open_together(self.files(path), overwrite=overwrite) as (tokens, index):
             writer = IdWriter(tokens, path, self, dtype, end_of_text, mark_first=False)
-            for ids in documents:
+            for ids in map(np.asarray, documents):
                 _check_int32(path, ids, len(lengths) + 1)
                 lengths.append(writer.add(ids))
             writer.finish()

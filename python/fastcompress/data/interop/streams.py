@@ -35,6 +35,7 @@ from fastcompress.data.interop.token_format import (
     file_size,
     map_array,
     read_start,
+    releasing,
 )
 from fastcompress.errors import DataError, FormatError
 
@@ -72,7 +73,7 @@ class _Stream(TokenFormat):
             raise DataError(f"{', '.join(map(str, paths)) or 'no file'}: there are no ids; name a file that has some")
         if end_of_text is not None:
             end_of_text = max(as_end(end_of_text, array.dtype, self.name) for array in arrays)
-        return _divide(arrays, end_of_text, self._mark_first)
+        return releasing(_divide(arrays, end_of_text, self._mark_first), arrays)
 
     def _map(self, path: Path, dtype: str | None) -> npt.NDArray[Any]:
         """Map the ids of a file into memory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DTYPES: dict[str, np.dtype[Any]] = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
 _MAX_END = (1 << 32) - 1
+_RELEASE_BYTES = 1 << 26
 
 
 class TokenFormat(ABC):
@@ -172,7 +174,7 @@ def open_together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Bi
         files = [stack.enter_context(open_atomically(path, overwrite=overwrite)) for path in reversed(paths)]
         yield files[::-1]
         for path in paths[1:] if overwrite else ():
-            path.unlink(missing_ok=True)
+            Path(os.path.realpath(path)).unlink(missing_ok=True)  # a link stays, as `replacing` promises
 
 
 def as_dtype(dtype: str) -> np.dtype[Any]:
@@ -235,8 +237,24 @@ def map_array(path: Path, dtype: np.dtype[Any], count: int, offset: int = 0) -> 
     """
     if not count:
         return np.empty(0, dtype)
-    with reading(path):
-        try:
-            return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
-        except ValueError as error:
-            raise FormatError(f"{path}: shrank while it was read; get the file again") from error
+    with reading(path), open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(mapped) < offset + count * dtype.itemsize:
+        raise FormatError(f"{path}: shrank while it was read; get the file again")
+    return np.ndarray((count,), dtype, mapped, offset)
+
+
+def releasing(documents: Iterable[Ids], arrays: Iterable[npt.NDArray[Any]]) -> Iterator[Ids]:
+    """Yield documents, and from time to time release the pages of the mapped arrays that they are views of.
+
+    The pages stay in the system's cache; they only stop counting as memory of the process.
+    """
+    num_bytes = 0
+    for ids in documents:
+        yield ids
+        num_bytes += ids.nbytes
+        if num_bytes >= _RELEASE_BYTES:
+            num_bytes = 0
+            for array in arrays:
+                if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+                    array.base.madvise(mmap.MADV_DONTNEED)

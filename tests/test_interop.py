@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from fastcompress import BPE
 from fastcompress.codec import BPECodec, ByteCodec, CharCodec
-from fastcompress.data.interop import TOKEN_FORMATS, detect_format, streams
+from fastcompress.data.interop import TOKEN_FORMATS, detect_format, streams, token_format
 from fastcompress.data.interop.megatron import _write_index
 from fastcompress.data.shard_writer import write_encoded
 from fastcompress.data.shards import TokenDataset, write_shards
@@ -260,6 +262,49 @@ def test_existing_files_are_kept_unless_overwritten(name: str, tmp_path: Path) -
     assert lists(TOKEN_FORMATS[name].documents([path], end_of_text=END)) == [[1]]
 
 
+@pytest.mark.parametrize("name", INDEXED)
+def test_an_interruption_between_renames_leaves_no_old_index_beside_new_ids(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, name)
+    real, renamed = os.replace, []
+
+    def replace(source: Path, target: Path) -> None:
+        if renamed:
+            raise OSError(errno.EIO, "interrupted")
+        renamed.append(target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OutputError, match="interrupted"):
+        write(tmp_path, name, [[1], [2, 3], [], [4]], overwrite=True)
+    assert [file.name for file in renamed] == [path.name]
+    with pytest.raises(DataError, match="no such file"):
+        TOKEN_FORMATS[name].documents([path])
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", TOKEN_FORMATS)
+def test_links_stay_links(name: str, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    files = TOKEN_FORMATS[name].files(write(tmp_path / "far", name))
+    for file in files:
+        (tmp_path / file.name).symlink_to(file)
+    path = write(tmp_path, name, [[1, 2]], overwrite=True)
+    assert all((tmp_path / file.name).is_symlink() for file in files)
+    for link in (path, files[0]):
+        assert lists(TOKEN_FORMATS[name].documents([link], end_of_text=END)) == [[1, 2]]
+
+
+@pytest.mark.parametrize("name", TOKEN_FORMATS)
+def test_documents_outlive_the_release_of_their_pages(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_format, "_RELEASE_BYTES", 1)
+    documents = list(TOKEN_FORMATS[name].documents([write(tmp_path, name)], end_of_text=END))
+    assert lists(documents) == DOCUMENTS
+
+
 def damaged(name: str, change: Callable[[bytes], bytes], part: int, folder: Path) -> Path:
     path = write(folder, name)
     file = TOKEN_FORMATS[name].files(path)[part]
@@ -447,6 +492,17 @@ def test_what_the_command_refuses(shards: Path) -> None:
     assert "--end-of-text is 70000; it must be 0 to 65535" in error("shards --to nanogpt --end-of-text 70000 -o y.bin")
     assert not Path("out/train").exists()
     assert not list(Path().glob("y*"))
+
+
+def test_a_stream_that_nothing_divides_is_noticed(shards: Path) -> None:
+    run("convert", shards, "--to", "llm.c", "--end-of-text", "5", "-o", "x.bin", "--split", "train")
+    words = ["convert", "x.bin", "--to", "shards", "--codec", "v.bpe", "-o", "out", "--force"]
+    end = BPE.load("v.bpe").special_tokens["<|endoftext|>"]
+    assert f"no id {end} divides the ids" in run(*words).stderr
+    assert run(*words, "--end-of-text", "none").stderr == ""
+    assert TokenDataset.open(Path("out"), "train").num_documents == 1
+    assert run(*words, "--end-of-text", "5").stderr == ""
+    assert TokenDataset.open(Path("out"), "train").num_documents == 3
 
 
 def test_wide_ids_need_consent_where_readers_cannot_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from fastcompress.data.interop import TOKEN_FORMATS
 from fastcompress.data.interop.datatrove import _in_short
+from tests.interop_files import arrays, lists
 
 END = 99
 DOCUMENTS = [[5, 0, 7], [65_535, 1], [9], list(range(100, 140))]
 DTYPES = [("uint16", DOCUMENTS), ("uint32", [*DOCUMENTS, [65_536, (1 << 31) - 1]])]
-
-
-def arrays(documents: list[list[int]]) -> list[np.ndarray]:
-    return [np.array(document, np.uint32) for document in documents]
-
-
-def lists(documents: Any) -> list[list[int]]:
-    return [document.tolist() for document in documents]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -55,6 +55,7 @@ READS_ALSO = {
     "convert": [
         "IN --to nanogpt -o OUT",
         "IN --to megatron -o OUT.bin",
+        "IN --to llm.c --file-tokens 9 -o OUT.bin",
         "IN --to shards --codec byte -o OUT",
         "IN --from nanogpt --to shards --codec byte -o OUT",
         "IN --from nanogpt --dtype uint32 --end-of-text none --split a --to shards --codec byte -o OUT",

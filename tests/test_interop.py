@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcompress.codec import ByteCodec
-from fastcompress.data.interop import TOKEN_FORMATS, detect_format, streams
+from fastcompress.data.interop import TOKEN_FORMATS, detect_format, streams, write_parts
 from fastcompress.data.interop.megatron import _write_index
 from fastcompress.data.shard_writer import write_encoded
 from fastcompress.data.shards import TokenDataset, write_shards
-from fastcompress.errors import DataError
-from tests.interop_files import DOCUMENTS, END, INDEXED, ORACLES, SUFFIXES, WIDTHS, lists, put, write
+from fastcompress.errors import ConfigError, DataError, OutputError
+from tests.interop_files import DOCUMENTS, END, INDEXED, ORACLES, SUFFIXES, WIDTHS, arrays, lists, put, write
 
 
 def test_every_format_has_an_oracle() -> None:
@@ -103,6 +104,31 @@ def test_streams_without_a_mark_are_one_document_and_views_of_the_file(tmp_path:
     assert not ids.flags.writeable
 
 
+@pytest.mark.parametrize("name", TOKEN_FORMATS)
+def test_parts_hold_whole_documents_and_are_read_as_one(name: str, tmp_path: Path) -> None:
+    form, path = TOKEN_FORMATS[name], tmp_path / f"x{SUFFIXES[name]}"
+    documents = [[1, 2, 3], [], [4], [5, 6], [7, 8, 9, 10]]
+    ids = arrays(documents)
+    parts = write_parts(form, path, iter(ids), file_tokens=4, end_of_text=END)
+    assert [part.name for part in parts] == [f"x_{number:06d}{SUFFIXES[name]}" for number in range(2)]
+    assert [lists(form.documents([part], end_of_text=END)) for part in parts] == [documents[:3], documents[3:]]
+    assert lists(form.documents(parts, end_of_text=END)) == documents
+    assert {file for part in parts for file in form.files(part)} == set(tmp_path.iterdir())
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(OutputError, match=r"x_000000.* exists already; choose another output, or pass overwrite"):
+        write_parts(form, path, ids, file_tokens=100, end_of_text=END)
+    with pytest.raises(DataError, match=rf"^{re.escape(str(tmp_path / 'x_000001'))}\.\w+: id 65536 of document 1"):
+        write_parts(form, path, arrays([[1, 2], [65_536]]), file_tokens=1, end_of_text=END, overwrite=True)
+    with pytest.raises(DataError, match="no documents to write"):
+        write_parts(form, path, [], file_tokens=1, overwrite=True)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    (tmp_path / "x_0001.bin").write_bytes(b"another's")
+    assert len(write_parts(form, path, ids, file_tokens=100, end_of_text=END, overwrite=True)) == 1
+    assert {*form.files(parts[0]), tmp_path / "x_0001.bin"} == set(tmp_path.iterdir())  # the second part is gone
+    with pytest.raises(ConfigError, match="file_tokens is 0; it must be at least 1"):
+        write_parts(form, path, ids, file_tokens=0)
+
+
 # --- Megatron as others write it --------------------------------------------------------------------------
 
 
@@ -170,5 +196,7 @@ def test_ids_past_4_gib(tmp_path: Path) -> None:
 
 def test_too_many_ids_for_a_header(tmp_path: Path) -> None:
     streams._check_count(tmp_path / "x", (1 << 31) - 1)
-    with pytest.raises(DataError, match=r"x: there are more than the 2,147,483,647 ids .*; write fewer documents"):
+    with pytest.raises(
+        DataError, match=r"x: there are more than the 2,147,483,647 ids .*; divide them among several files"
+    ):
         streams._check_count(tmp_path / "x", 1 << 31)

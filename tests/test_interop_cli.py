@@ -31,7 +31,14 @@ def test_the_command_converts_both_ways(name: str, shards: Path) -> None:
     file = f"x{SUFFIXES[name]}"
     end = BPE.load("v.bpe").special_tokens["<|endoftext|>"]
     result = json.loads(run("convert", shards, "--to", name, "-o", file, "--json").stdout)
-    assert result == {"output": file, "format": name, "num_documents": 3, "dtype": "uint16", "end_of_text": end}
+    assert result == {
+        "output": file,
+        "format": name,
+        "num_files": 1,
+        "num_documents": 3,
+        "dtype": "uint16",
+        "end_of_text": end,
+    }
     ids = lists(TokenDataset.open(shards, "train").documents())
     written = Path(file).read_bytes()
     assert written == next(iter(ORACLES[name](ids, 2, end).values()))
@@ -67,6 +74,8 @@ def test_the_command_converts_both_ways(name: str, shards: Path) -> None:
         ("shards --to nanogpt --end-of-text zz -o x.bin", "is neither a number nor a special token of bpe-270"),
         ("x.bin --to shards -o out", "name the vocabulary with --codec"),
         ("x.bin --to shards --codec byte -o -", "shards are a directory"),
+        ("x.bin --to shards --codec byte --file-tokens 9 -o out", "is for token files"),
+        ("v.bpe --file-tokens 9 -o x.bpe", "--file-tokens goes with --to"),
         ("x.bin --to tfrecord -o out", "--to"),
     ],
 )
@@ -89,6 +98,18 @@ def test_what_the_command_refuses(shards: Path) -> None:
     assert "--end-of-text is 70000; it must be 0 to 65535" in error("shards --to nanogpt --end-of-text 70000 -o y.bin")
     assert not Path("out/train").exists()
     assert not list(Path().glob("y*"))
+
+
+def test_several_files_both_ways(shards: Path) -> None:
+    words = ["convert", shards, "--to", "llm.c", "--file-tokens", 1, "-o", "x.bin"]
+    assert "3 documents in 2 files, uint16, end of text" in run(*words).stdout
+    parts = sorted(path.name for path in Path().glob("x*"))
+    assert parts == ["x_000000.bin", "x_000001.bin"]
+    assert "x_000000.bin: exists already; choose another output, or pass --force" in error_of(*words)
+    run(*words, "--force")
+    run("convert", *parts, "--to", "shards", "--codec", "v.bpe", "-o", "back")
+    back, before = (folder / "train/00000.shard" for folder in (Path("back"), shards))
+    assert back.read_bytes() == before.read_bytes()
 
 
 def test_a_stream_that_nothing_divides_is_noticed(shards: Path) -> None:

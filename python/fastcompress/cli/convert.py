@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 @click.option("--end-of-text", metavar="ID", help=END_HELP)
 @click.option("--dtype", type=click.Choice(["uint16", "uint32"]),
               help="Type of the ids of a token file.  [default: what its readers expect]")  # fmt: skip
+@click.option("--file-tokens", type=click.IntRange(min=1),
+              help="Begin another token file after this many ids: x.bin becomes x_000000.bin, x_000001.bin and so on.  "
+              "[default: one file]")  # fmt: skip
 @click.option("-o", "--output", required=True, help=OUTPUT_HELP + " With --to, the token file, or directory of shards.")
 @force_option()
 @json_option
@@ -86,15 +89,19 @@ def _convert_tokens(
     split: str | None,
     end_of_text: str | None,
     dtype: str | None,
+    file_tokens: int | None,
 ) -> tuple[dict[str, Any], str]:
     if to == SHARDS:
+        if file_tokens is not None:
+            raise click.UsageError("--file-tokens is for token files; leave it out with --to shards")
         return import_tokens(sources, output, from_, codec_spec, split=split, end=end_of_text, dtype=dtype,
                              overwrite=overwrite)  # fmt: skip
     if from_ or codec_spec or len(sources) > 1:
         raise click.UsageError(
             f"--to {to} reads one directory of shards, which names its codec; convert token files to shards first"
         )
-    return export_shards(sources[0], output, to, split=split, end=end_of_text, dtype=dtype, overwrite=overwrite)
+    return export_shards(sources[0], output, to, split=split, end=end_of_text, dtype=dtype, file_tokens=file_tokens,
+                         overwrite=overwrite)  # fmt: skip
 
 
 def _convert_vocabulary(

@@ -28,7 +28,15 @@ END_HELP = (
 
 
 def export_shards(
-    source: str, output: str, to: str, *, split: str | None, end: str | None, dtype: str | None, overwrite: bool
+    source: str,
+    output: str,
+    to: str,
+    *,
+    split: str | None,
+    end: str | None,
+    dtype: str | None,
+    file_tokens: int | None,
+    overwrite: bool,
 ) -> tuple[dict[str, Any], str]:
     """Write a split of a directory of shards as a token file; return the result for JSON, and as text.
 
@@ -39,33 +47,43 @@ def export_shards(
         split: The split; None if there is only one.
         end: The end-of-text id, as END_HELP describes it.
         dtype: The type of the ids; None for what readers of the format expect.
+        file_tokens: The number of ids after which another file begins; None for one file.
         overwrite: Whether to replace existing files.
     """
     from fastcompress.codec import load_codec
-    from fastcompress.data.interop import TOKEN_FORMATS
+    from fastcompress.data.interop import TOKEN_FORMATS, write_parts
     from fastcompress.data.shards import TokenDataset
 
     if output == "-":
         raise click.UsageError("token files cannot be written to standard output; give -o a file name")
     form = TOKEN_FORMATS[to]
-    for path in form.files(Path(output)) if output else (output,):
-        check_output(str(path), overwrite, source)
+    for path in form.files(Path(output)) if output and file_tokens is None else (output,):
+        check_output(str(path), overwrite or file_tokens is not None, source)
     dataset = TokenDataset.open(Path(source), split_to_read(Path(source), split))
     codec = load_codec(Path(source) / "codec.json")
     end_id = _end_id(end, codec)
     dtype = dtype or form.dtype_for(max(codec.vocab_size - 1, end_id or 0))
     with progress_bar("converting", dataset.num_tokens, "token") as advance:
         documents = _advancing(dataset.documents(), advance)
-        form.write(Path(output), documents, dtype=dtype, end_of_text=end_id, overwrite=overwrite)
+        if file_tokens is None:
+            form.write(Path(output), documents, dtype=dtype, end_of_text=end_id, overwrite=overwrite)
+            num_files = 1
+        else:
+            num_files = len(
+                write_parts(form, Path(output), documents, file_tokens=file_tokens, dtype=dtype, end_of_text=end_id,
+                            overwrite=overwrite)
+            )  # fmt: skip
     result = {
         "output": output,
         "format": to,
+        "num_files": num_files,
         "num_documents": dataset.num_documents,
         "dtype": dtype,
         "end_of_text": end_id,
     }
     mark = "nothing between them" if end_id is None else f"end of text {end_id}"
-    return result, f"{output}: {to}, {count(dataset.num_documents, 'document')}, {dtype}, {mark}"
+    files = "" if file_tokens is None else f" in {count(num_files, 'file')}"
+    return result, f"{output}: {to}, {count(dataset.num_documents, 'document')}{files}, {dtype}, {mark}"
 
 
 def import_tokens(

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from fastcompress.data.interop.datatrove import Datatrove
 from fastcompress.data.interop.megatron import Megatron
+from fastcompress.data.interop.parts import write_parts
 from fastcompress.data.interop.streams import LlmC, NanoGPT
 from fastcompress.data.interop.token_format import TokenFormat
 
-__all__ = ["TOKEN_FORMATS", "TokenFormat", "detect_format"]
+__all__ = ["TOKEN_FORMATS", "TokenFormat", "detect_format", "write_parts"]
 
 TOKEN_FORMATS: dict[str, TokenFormat] = {form.name: form for form in (NanoGPT(), LlmC(), Megatron(), Datatrove())}
 

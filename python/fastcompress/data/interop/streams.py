@@ -178,8 +178,8 @@ class LlmC(_Stream):
 def _check_count(path: Path, num_ids: int) -> None:
     if num_ids > _MAX_IDS:
         raise DataError(
-            f"{path}: there are more than the {_MAX_IDS:,} ids that a llm.c file can hold; write fewer documents to "
-            "each of several files"
+            f"{path}: there are more than the {_MAX_IDS:,} ids that an llm.c file can hold; divide them among "
+            "several files (file_tokens)"
         )
 
 

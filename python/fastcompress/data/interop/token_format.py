@@ -256,5 +256,6 @@ def releasing(documents: Iterable[Ids], arrays: Iterable[npt.NDArray[Any]]) -> I
         if num_bytes >= _RELEASE_BYTES:
             num_bytes = 0
             for array in arrays:
-                if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
-                    array.base.madvise(mmap.MADV_DONTNEED)
+                mapped: object = array.base
+                if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+                    mapped.madvise(mmap.MADV_DONTNEED)

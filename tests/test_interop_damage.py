@@ -21,7 +21,7 @@ from tests.interop_files import DOCUMENTS, END, INDEXED, SUFFIXES, arrays, lists
 def test_ids_that_do_not_fit_are_named_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=rf"x\.\w+: id 65536 of document 2 .* uint16 .*{name}.*; pass dtype='uint32'"):
         write(tmp_path, name, [[1], [2, 65_536]])
-    with pytest.raises(DataError, match=r"document 2 holds the id 7 .*; choose an end_of_text"):
+    with pytest.raises(DataError, match=r"document 2 holds id 7, which .*; choose an end_of_text"):
         write(tmp_path, name, [[1], [2, 7]], end=7)
     with pytest.raises(ConfigError, match="end_of_text is 70000; it must be 0 to 65535"):
         write(tmp_path, name, [[1]], end=70_000)
@@ -109,7 +109,13 @@ def damaged(name: str, change: Callable[[bytes], bytes], part: int, folder: Path
 
 
 CASES = [
-    ("nanogpt", 0, lambda b: b[:-1], FormatError, r"x\.bin: has \d+ bytes, which is no whole number of uint16 ids; "),
+    (
+        "nanogpt",
+        0,
+        lambda b: b[:-1],
+        FormatError,
+        r"x\.bin: has \d+ bytes, which is not a whole number of uint16 ids; ",
+    ),
     ("nanogpt", 0, lambda b: b"", DataError, r"x\.bin: there are no ids; "),
     ("llm.c", 0, lambda b: b[:-2], FormatError, r"x\.bin: has 1,042 bytes, but 1,044 by its header .*; get"),
     ("llm.c", 0, lambda b: b + b"\0\0", FormatError, r"but 1,044 by its header"),
@@ -119,14 +125,14 @@ CASES = [
     ("llm.c", 0, lambda b: b[:8] + b"\xff" * 4 + b[12:], FormatError, r"by its header of -1 ids"),
     ("llm.c", 0, lambda b: b[:8] + bytes(4) + b[12:1024], DataError, r"there are no ids"),
     ("megatron", 0, lambda b: b[:-2], FormatError, r"x\.bin: has 18 bytes, and .*x\.idx has a sequence outside"),
-    ("megatron", 0, lambda b: b[:-1], FormatError, r"x\.bin: has 19 bytes, which is no whole number"),
+    ("megatron", 0, lambda b: b[:-1], FormatError, r"x\.bin: has 19 bytes, which is not a whole number"),
     ("megatron", 0, lambda b: b"", DataError, r"x\.bin: there are no ids"),
     ("megatron", 1, lambda b: b[:-1], FormatError, r"x\.idx: has \d+ bytes, but \d+ by its header"),
     ("megatron", 1, lambda b: b[:20], FormatError, r"x\.idx: truncated inside its header"),
     ("megatron", 1, lambda b: b"", FormatError, r"x\.idx: is not a Megatron index"),
     ("megatron", 1, lambda b: b"X" + b[1:], FormatError, r"x\.idx: is not a Megatron index \(wrong magic\); "),
     ("megatron", 1, lambda b: b[:9] + b"\2" + b[10:], FormatError, r"x\.idx: is version 2; "),
-    ("megatron", 1, lambda b: b[:17] + b"\7" + b[18:], FormatError, r"ids are of type 7, which is none of integers"),
+    ("megatron", 1, lambda b: b[:17] + b"\7" + b[18:], FormatError, r"ids are of type 7, which is not an integer type"),
     ("megatron", 1, lambda b: b[:18] + b"\xff" * 8 + b[26:], FormatError, r"by its header"),
     ("megatron", 1, lambda b: b[:34] + b"\xff" * 4 + b[38:], FormatError, r"has a sequence outside"),
     ("megatron", 1, lambda b: b[:50] + b"\xff" * 8 + b[58:], FormatError, r"has a sequence outside"),

@@ -156,9 +156,13 @@ class _Index:
             raise FormatError(f"{path}: truncated inside its header; get the file again")
         _, version, code, num_sequences, num_entries = _HEADER.unpack(header)
         if version != 1:
-            raise FormatError(f"{path}: is version {version}; only version 1 is known, so write it again as that")
+            raise FormatError(
+                f"{path}: is version {version}; only version 1 can be read, so write it again in that version"
+            )
         if code not in _READABLE:
-            raise FormatError(f"{path}: its ids are of type {code}, which is none of integers; write it again")
+            raise FormatError(
+                f"{path}: its ids are of type {code}, which is not an integer type; write it again as integers"
+            )
         expected = _HEADER.size + 12 * num_sequences + 8 * num_entries
         if size not in (expected, expected + num_sequences):
             raise FormatError(
@@ -182,7 +186,9 @@ class _Index:
         """Map the ids of the .bin, within which all sequences must be."""
         size, width = file_size(path), self.dtype.itemsize
         if size % width:
-            raise FormatError(f"{path}: has {size:,} bytes, which is no whole number of {self.dtype} ids; get it again")
+            raise FormatError(
+                f"{path}: has {size:,} bytes, which is not a whole number of {self.dtype} ids; get it again"
+            )
         if not size:
             raise DataError(f"{path}: there are no ids; name a file that has some")
         begins, lengths = self.pointers, self.lengths.astype(np.int64)

@@ -53,7 +53,7 @@ _MAX_IDS = (1 << 31) - 1
 
 
 class _Stream(TokenFormat):
-    """A format whose files are one stream of ids, whatever file a document begins in."""
+    """A format whose files are one stream of ids, in which a document may go on from one file to the next."""
 
     _mark_first: bool
 
@@ -112,8 +112,8 @@ class NanoGPT(_Stream):
         size = file_size(path)
         if size % kind.itemsize:
             raise FormatError(
-                f"{path}: has {size:,} bytes, which is no whole number of {kind} ids; get the file again, or name its "
-                "dtype"
+                f"{path}: has {size:,} bytes, which is not a whole number of {kind} ids; get the file again, or "
+                "name its dtype"
             )
         return map_array(path, kind, size // kind.itemsize)
 
@@ -156,13 +156,13 @@ class LlmC(_Stream):
         magic, version, count = _FIELDS.unpack_from(header)
         if magic not in _VERSIONS:
             raise FormatError(
-                f"{path}: its magic number is {magic}, not {' or '.join(map(str, _VERSIONS))}; name its true format"
+                f"{path}: its magic number is {magic}, not {' or '.join(map(str, _VERSIONS))}; name the format that it is in"
             )
         known, stated = _VERSIONS[magic]
         if version != known:
             raise FormatError(
-                f"{path}: is version {version} of magic number {magic}; only version {known} is known, so write it "
-                "again as that"
+                f"{path}: is version {version} of magic number {magic}; only version {known} can be read, so write "
+                "the file again in that version"
             )
         kind = as_dtype(stated)
         check_stated_dtype(path, kind, dtype)
@@ -190,7 +190,7 @@ def _write_header(file: BinaryIO, dtype: str, num_ids: int) -> None:
 
 
 def _divide(arrays: Iterable[Ids], end: int | None, mark_first: bool) -> Iterator[Ids]:
-    """Yield what is between the ends; nothing before a first mark, or after a last one, is no document."""
+    """Yield what is between the ends; an empty stretch before the first mark or after the last is no document."""
     pieces: list[Ids] = []
     num_marks = 0
     for array in arrays:

@@ -38,7 +38,7 @@ class TokenFormat(ABC):
     """The name in TOKEN_FORMATS."""
 
     states_dtype: ClassVar[bool]
-    """Whether the files say how wide their ids are."""
+    """Whether the files state how wide their ids are."""
 
     @abstractmethod
     def files(self, path: Path) -> list[Path]:
@@ -157,8 +157,8 @@ class IdWriter:
             )
         if self._end is not None and low <= self._end <= high and (ids == self._end).any():
             raise DataError(
-                f"{self._path}: document {self.num_documents + 1:,} holds the id {self._end} that shall mark the end "
-                "of text; choose an end_of_text that no document holds"
+                f"{self._path}: document {self.num_documents + 1:,} holds id {self._end}, which end_of_text "
+                "reserves for boundaries; choose an end_of_text that no document holds"
             )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fastcompress.codec import ByteCodec, CharCodec
 from fastcompress.data.interop import TOKEN_FORMATS, detect_format, token_format
+from fastcompress.data.interop.megatron import _check_length
 from fastcompress.data.shard_writer import write_encoded
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 from tests.interop_files import DOCUMENTS, END, INDEXED, SUFFIXES, arrays, lists, write
@@ -34,8 +35,12 @@ def test_ids_that_do_not_fit_are_named_and_nothing_is_written(name: str, tmp_pat
     with pytest.raises(TypeError, match="must be one-dimensional integers"):
         TOKEN_FORMATS[name].write(tmp_path / f"x{SUFFIXES[name]}", [np.array([0.5])])
     if name == "megatron":
-        with pytest.raises(DataError, match="id 2147483648 of document 1 does not fit the int32 ids of megatron"):
+        with pytest.raises(DataError, match="id 2147483648 of document 1 does not fit the int32 ids of this megatron"):
             write(tmp_path, name, [[1 << 31]], dtype="uint32")
+        with pytest.raises(ConfigError, match="end_of_text is 2147483648; it must be 0 to 2147483647 in a megatron"):
+            write(tmp_path, name, [[1]], dtype="uint32", end=1 << 31)
+        with pytest.raises(DataError, match=r"document 3 has 2,147,483,647 ids, .*; divide it"):
+            _check_length(tmp_path / "x.bin", (1 << 31) - 1, 3)
     assert not list(tmp_path.iterdir())
 
 

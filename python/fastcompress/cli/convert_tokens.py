@@ -138,7 +138,7 @@ def import_tokens(
             raise
     if num_documents == 1 and end is None:
         click.echo(
-            f"no id {end_id} divides the ids, so they are one document; if they are more, name the id with --end-of-text",
+            f"no id {end_id} divides the ids, so they are one document; if they are more, give --end-of-text",
             err=True,
         )
     result = {

@@ -27,7 +27,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -53,7 +53,7 @@ _MAGIC = b"MMIDIDX\0\0"
 _HEADER = struct.Struct("<9sQBQQ")
 _READABLE = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 _CODES = {"uint16": 8, "uint32": 4}
-_MAX_LENGTH = _MAX_INT32 = (1 << 31) - 1
+_MAX_LENGTH = (1 << 31) - 1
 
 
 class Megatron(TokenFormat):
@@ -61,6 +61,7 @@ class Megatron(TokenFormat):
 
     name = "megatron"
     states_dtype = True
+    dtypes: ClassVar[dict[str, np.dtype[Any]]] = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<i4")}
 
     def files(self, path: Path) -> list[Path]:
         """Return the .bin and the .idx."""
@@ -100,23 +101,18 @@ class Megatron(TokenFormat):
         path = self.files(path)[0]
         with open_together(self.files(path), overwrite=overwrite) as (tokens, index):
             writer = IdWriter(tokens, path, self, dtype, end_of_text, mark_first=False)
-            for ids in map(np.asarray, documents):
-                _check_int32(path, ids, len(lengths) + 1)
+            for ids in documents:
+                _check_length(path, len(ids), len(lengths) + 1)
                 lengths.append(writer.add(ids))
             writer.finish()
             _write_index(index, np.asarray(lengths, np.int64), dtype)
 
 
-def _check_int32(path: Path, ids: Ids, number: int) -> None:
-    """Raise DataError for what uint32 holds but the format's int32 does not: a large id, or a long document."""
-    if len(ids) >= _MAX_LENGTH:
+def _check_length(path: Path, num_ids: int, number: int) -> None:
+    """Raise DataError for a document whose length, with an end-of-text id, does not fit the index."""
+    if num_ids >= _MAX_LENGTH:
         raise DataError(
-            f"{path}: document {number:,} has {len(ids):,} ids, and megatron holds less than {_MAX_LENGTH:,}; divide it"
-        )
-    if len(ids) and ids.dtype.itemsize >= 4 and (largest := int(ids.max())) > _MAX_INT32:
-        raise DataError(
-            f"{path}: id {largest} of document {number:,} does not fit the int32 ids of megatron; use a smaller "
-            "vocabulary"
+            f"{path}: document {number:,} has {num_ids:,} ids, but megatron holds less than {_MAX_LENGTH:,}; divide it"
         )
 
 
@@ -129,7 +125,7 @@ def _write_index(file: BinaryIO, lengths: npt.NDArray[np.int64], dtype: str) -> 
         dtype: The type of the ids.
     """
     pointers = np.zeros(len(lengths), "<i8")
-    np.cumsum(lengths[:-1] * np.dtype(_READABLE[_CODES[dtype]]).itemsize, out=pointers[1:])
+    np.cumsum(lengths[:-1] * Megatron.dtypes[dtype].itemsize, out=pointers[1:])
     file.write(_HEADER.pack(_MAGIC, 1, _CODES[dtype], len(lengths), len(lengths) + 1))
     file.write(lengths.astype("<i4").data)
     file.write(pointers.data)

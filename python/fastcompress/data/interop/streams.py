@@ -156,7 +156,7 @@ class LlmC(_Stream):
         magic, version, count = _FIELDS.unpack_from(header)
         if magic not in _VERSIONS:
             raise FormatError(
-                f"{path}: its magic number is {magic}, not {' or '.join(map(str, _VERSIONS))}; name the format that it is in"
+                f"{path}: its magic number is {magic}, not {' or '.join(map(str, _VERSIONS))}; name its own format"
             )
         known, stated = _VERSIONS[magic]
         if version != known:

@@ -40,6 +40,9 @@ class TokenFormat(ABC):
     states_dtype: ClassVar[bool]
     """Whether the files state how wide their ids are."""
 
+    dtypes: ClassVar[dict[str, np.dtype[Any]]] = DTYPES
+    """The type in the files for each name of a dtype."""
+
     @abstractmethod
     def files(self, path: Path) -> list[Path]:
         """Return the files that belong to `path`, the one with the ids first. Raises ConfigError for a wrong name."""
@@ -117,8 +120,8 @@ class IdWriter:
         """Write to `file`, which will be `path`; `mark_first` puts the end-of-text id before each document."""
         self.num_ids = self.num_documents = 0
         self._file, self._path, self._form, self._mark_first = file, path, form, mark_first
-        self._dtype_name = dtype
-        self.dtype = as_dtype(dtype)
+        as_dtype(dtype)
+        self.dtype = form.dtypes[dtype]
         self._end = None if end_of_text is None else as_end(end_of_text, self.dtype, form.name)
 
     def add(self, ids: Ids) -> int:
@@ -152,7 +155,7 @@ class IdWriter:
         if high > np.iinfo(self.dtype).max:
             remedy = "pass dtype='uint32'" if self.dtype.itemsize == 2 else "use a smaller vocabulary"
             raise DataError(
-                f"{self._path}: id {high} of document {self.num_documents + 1:,} does not fit the {self._dtype_name} "
+                f"{self._path}: id {high} of document {self.num_documents + 1:,} does not fit the {self.dtype} "
                 f"ids of this {self._form.name} file; {remedy}"
             )
         if self._end is not None and low <= self._end <= high and (ids == self._end).any():

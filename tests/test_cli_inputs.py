@@ -50,6 +50,20 @@ READS = {
     "import": "IN OUT",
     "view": "IN -o OUT",
 }
+# The arguments by which a command reads or writes something else.
+READS_ALSO = {
+    "convert": [
+        "IN --to nanogpt -o OUT",
+        "IN --to megatron -o OUT.bin",
+        "IN --to llm.c --file-tokens 9 -o OUT.bin",
+        "IN --to shards --codec byte -o OUT",
+        "IN --from nanogpt --to shards --codec byte -o OUT",
+        "IN --from nanogpt --dtype uint32 --end-of-text none --split a --to shards --codec byte -o OUT",
+        "IN --from llm.c --to shards --codec byte -o OUT",
+        "IN --from megatron --to shards --codec byte -o OUT",
+        "IN --from datatrove --to shards --codec byte -o OUT",
+    ]
+}
 TAKES_ANY_BYTES = {"compress", "encode", "view", "train"}  # binary is fine for these
 TAKES_TEXT = TAKES_ANY_BYTES | {"train-tokenizer"}
 
@@ -86,8 +100,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command_line(name: str, path: object, output: object) -> list[str]:
-    words = shlex.split(READS[name].replace("OUT", "{out}").replace("IN", "{in}"))
+def command_line(name: str, path: object, output: object, arguments: str | None = None) -> list[str]:
+    words = shlex.split((arguments or READS[name]).replace("OUT", "{out}").replace("IN", "{in}"))
     return [name, *(word.replace("{out}", str(output)).replace("{in}", str(path)) for word in words)]
 
 
@@ -134,6 +148,22 @@ def test_files_of_every_kind(name: str, folder: Path) -> None:
         if result.exit_code:
             check_refusal(result, words)
         assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("name", "arguments"), [(name, also) for name in READS_ALSO for also in READS_ALSO[name]])
+def test_other_ways_to_read(name: str, arguments: str, folder: Path) -> None:
+    """No file of any kind, and nothing that is no file, makes a command fail without an error of its own."""
+    inputs = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    missing = [folder / kind for kind in ("missing", "nowhere/missing", "a-folder", "nul\0byte", "x" * 300)]
+    for number, path in enumerate([*inputs, *missing, ""]):
+        before = path.read_bytes() if path in inputs else b""
+        words = command_line(name, path, folder / f"out-{number}", arguments)
+        result = attempt(words)
+        if result.exit_code or path not in inputs:
+            check_refusal(result, words)
+            assert not (folder / f"out-{number}" / "train").exists()
+            assert not (folder / f"out-{number}").is_file()
+        assert path not in inputs or path.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", sorted(TAKES_TEXT - {"compress", "train"}))

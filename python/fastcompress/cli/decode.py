@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastcompress.cli.inputs import FIXED_CODEC_HELP, fixed_codec, need_one
+from fastcompress.cli.inputs import FIXED_CODEC_HELP, fixed_codec, need_one, split_to_read
 from fastcompress.cli.output import check_output, force_option, open_output, progress_bar
 from fastcompress.cli.streams import naming_stdin, stdin
 
@@ -51,20 +51,10 @@ def decode(directory: str | None, split: str | None, codec_spec: str | None, out
 
 def _decode_shards(directory: Path, split: str | None) -> Iterator[bytes]:
     from fastcompress.codec import load_codec
-    from fastcompress.data.shards import TokenDataset, list_splits
+    from fastcompress.data.shards import TokenDataset
 
-    splits = list_splits(directory)
-    if not splits:
-        from fastcompress.errors import DataError
-
-        kind = "no shards there" if directory.is_dir() else "not a folder" if directory.exists() else "no such folder"
-        raise DataError(
-            f"{directory}: {kind}; name a folder that fastcompress encode wrote, or give --codec and send ids to "
-            "standard input"
-        )
-    if split is None and len(splits) > 1:
-        raise click.UsageError(f"{directory} holds the splits {', '.join(splits)}; name one with --split")
-    dataset = TokenDataset.open(directory, split or (splits or ["train"])[0])
+    split = split_to_read(directory, split, ", or give --codec and send ids to standard input")
+    dataset = TokenDataset.open(directory, split)
     codec = load_codec(directory / "codec.json")
     return (codec.decode(tokens) for tokens in dataset.documents())
 

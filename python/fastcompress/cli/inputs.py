@@ -224,6 +224,30 @@ def read_text(file: str) -> bytes:
         return text.read()
 
 
+def split_to_read(directory: Path, split: str | None, otherwise: str = "") -> str:
+    """Return the split of a directory of shards that a user means.
+
+    Args:
+        directory: The directory.
+        split: The split that the user names; None for the only one.
+        otherwise: What else could be done if there are no shards, for the error, such as ", or ...".
+
+    Raises:
+        UsageError: There are several splits, and none is named.
+        DataError: There are no shards.
+    """
+    from fastcompress.data.shards import list_splits
+    from fastcompress.errors import DataError
+
+    splits = list_splits(directory)
+    if not splits:
+        kind = "no shards there" if directory.is_dir() else "not a folder" if directory.exists() else "no such folder"
+        raise DataError(f"{directory}: {kind}; name a folder that fastcompress encode wrote{otherwise}")
+    if split is None and len(splits) > 1:
+        raise click.UsageError(f"{directory} holds the splits {', '.join(splits)}; name one with --split")
+    return split or splits[0]
+
+
 def need_one(**given: object) -> None:
     """Raise UsageError unless exactly one of the named options was given; underscores stand for hyphens."""
     names = [f"--{name.replace('_', '-')}" if name.islower() else name for name in given]

@@ -7,11 +7,13 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
+    from fastcompress.data.interop import TOKEN_FORMATS
     from fastcompress.data.loader import RowLoader
     from fastcompress.data.rows import Rows, TokenRows
-    from fastcompress.data.shards import TokenDataset, write_shards, write_splits
+    from fastcompress.data.shards import TokenDataset, write_encoded, write_shards, write_splits
 
 __all__ = [
+    "TOKEN_FORMATS",
     "Corpus",
     "Document",
     "RowLoader",
@@ -22,6 +24,7 @@ __all__ = [
     "read_chats",
     "split_chats",
     "split_documents",
+    "write_encoded",
     "write_shards",
     "write_splits",
 ]
@@ -29,6 +32,7 @@ __all__ = [
 _show(
     __name__,
     {
+        "TOKEN_FORMATS": "interop",
         "Corpus": "corpora",
         "Document": "corpora",
         "RowLoader": "loader",
@@ -39,6 +43,7 @@ _show(
         "read_chats": "chat",
         "split_chats": "chat",
         "split_documents": "corpora",
+        "write_encoded": "shards",
         "write_shards": "shards",
         "write_splits": "shards",
     },

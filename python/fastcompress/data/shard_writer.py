@@ -11,8 +11,9 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastcompress._arguments import as_integer
 from fastcompress._files import remedy_for
@@ -20,7 +21,14 @@ from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
 from fastcompress.data.encode import encode_documents
 from fastcompress.data.shard_file import ShardFileWriter, ShardHeader, write_header
-from fastcompress.errors import ConfigError, DataError, FastcompressError, MismatchError, OutputError
+from fastcompress.errors import ConfigError, DataError, FastcompressError, MismatchError, OutputError, with_place
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    _Encoded = tuple[int, npt.NDArray[np.integer]]
+    """The number of a document's bytes, and its ids."""
 
 SHARD_TOKENS = 1 << 27
 """The default number of tokens after which the next shard file begins."""
@@ -74,7 +82,46 @@ def write_shards(
         _check_split(directory, split, codec, overwrite)
         return [split]
 
-    _write(directory, {split: documents}, check, codec, shard_tokens, num_threads, progress)
+    _write(directory, {split: _encoded(documents, codec, num_threads)}, check, codec, shard_tokens, progress)
+
+
+def write_encoded(
+    directory: Path,
+    split: str,
+    documents: Iterable[npt.NDArray[np.integer]],
+    codec: Codec,
+    *,
+    shard_tokens: int = SHARD_TOKENS,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write documents that are ids already as one split of a directory, all or nothing.
+
+    Each document is decoded once, to check its ids and to count its bytes. The ids are kept as they are, even if
+    `codec` would encode the same bytes to others.
+
+    Args:
+        directory: As for `write_shards`.
+        split: As for `write_shards`.
+        documents: The ids of each document, integers[n], without an end-of-document id; read once.
+        codec: The codec that made the ids.
+        shard_tokens: As for `write_shards`.
+        overwrite: As for `write_shards`.
+        progress: As for `write_shards`.
+
+    Raises:
+        OutputError: The split exists, or cannot be written.
+        MismatchError: The directory holds splits of another codec.
+        DataError: There are no documents, or one holds an id that `codec` does not have.
+        ConfigError: An argument is out of range.
+    """
+    directory = Path(directory)
+
+    def check() -> list[str]:
+        _check_split(directory, split, codec, overwrite)
+        return [split]
+
+    _write(directory, {split: _measured(documents, codec)}, check, codec, shard_tokens, progress)
 
 
 def write_splits(
@@ -117,7 +164,22 @@ def write_splits(
             _check_folder(directory, split, overwrite)
         return sorted({*there, *splits})
 
-    _write(directory, splits, check, codec, shard_tokens, num_threads, progress)
+    encoded = {split: _encoded(documents, codec, num_threads) for split, documents in splits.items()}
+    _write(directory, encoded, check, codec, shard_tokens, progress)
+
+
+def _encoded(documents: Iterable[bytes], codec: Codec, num_threads: int | None) -> Iterator[_Encoded]:
+    for document, tokens in encode_documents(documents, codec, num_threads=num_threads):
+        yield len(document), tokens
+
+
+def _measured(documents: Iterable[npt.NDArray[np.integer]], codec: Codec) -> Iterator[_Encoded]:
+    for number, tokens in enumerate(documents, 1):
+        try:
+            num_bytes = len(codec.decode(tokens))
+        except DataError as error:
+            raise with_place(error, f"document {number:,}") from error
+        yield num_bytes, tokens
 
 
 def _check_split(directory: Path, split: str, codec: Codec, overwrite: bool) -> None:
@@ -142,11 +204,10 @@ def _check_folder(directory: Path, split: str, overwrite: bool) -> None:
 
 def _write(
     directory: Path,
-    splits: Mapping[str, Iterable[bytes]],
+    splits: Mapping[str, Iterable[_Encoded]],
     check: Callable[[], Sequence[str]],
     codec: Codec,
     shard_tokens: int,
-    num_threads: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Write splits under a temporary name, then rename them in place of the splits that `check` returns.
@@ -165,7 +226,7 @@ def _write(
         try:
             for split, documents in splits.items():
                 (temporary / split).mkdir()
-                _write_files(temporary / split, documents, codec, shard_tokens, num_threads, progress)
+                _write_files(temporary / split, documents, codec, shard_tokens, progress)
             save_codec(codec, temporary / "codec.json")
             with locked(directory, wait_seconds=_LOCK_SECONDS):
                 _put_in_place(directory, temporary, splits, check())
@@ -228,10 +289,9 @@ def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
 
 def _write_files(
     folder: Path,
-    documents: Iterable[bytes],
+    documents: Iterable[_Encoded],
     codec: Codec,
     shard_tokens: int,
-    num_threads: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:
     headers: list[ShardHeader] = []
@@ -241,17 +301,17 @@ def _write_files(
         return folder / f"{index:05d}.shard"
 
     try:
-        for document, tokens in encode_documents(documents, codec, num_threads=num_threads):
+        for num_bytes, tokens in documents:
             if writer is None:
                 writer = ShardFileWriter(
                     path_of(len(headers)), vocab_size=codec.vocab_size, codec_fingerprint=codec.fingerprint
                 )
-            writer.add(tokens, len(document))
+            writer.add(tokens, num_bytes)
             if writer.num_tokens >= shard_tokens:
                 headers.append(writer.finish())
                 writer = None
             if progress is not None:
-                progress(len(document), len(tokens))
+                progress(num_bytes, len(tokens))
         if writer is not None:
             headers.append(writer.finish())
     finally:

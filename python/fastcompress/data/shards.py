@@ -29,7 +29,7 @@ from fastcompress.data.shard_file import (
     payload_sha256,
     token_dtype,
 )
-from fastcompress.data.shard_writer import SHARD_TOKENS, list_splits, write_shards, write_splits
+from fastcompress.data.shard_writer import SHARD_TOKENS, list_splits, write_encoded, write_shards, write_splits
 from fastcompress.errors import (
     DataError,
     FormatError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # Linux 6.18, whose page cache uses large folios); releasing the pages takes 2 us.
 _READS_PER_RELEASE = 16
 
-__all__ = ["SHARD_TOKENS", "TokenDataset", "list_splits", "write_shards", "write_splits"]
+__all__ = ["SHARD_TOKENS", "TokenDataset", "list_splits", "write_encoded", "write_shards", "write_splits"]
 
 
 class TokenDataset:

@@ -75,8 +75,8 @@ def train_tokenizer(
 ) -> None:
     """Train a BPE vocabulary on all of FILES, or on the train split of --corpus.
 
-    FILES are text files or JSON lines (.jsonl), which may be compressed as .gz, .xz or .fcz, or folders of such files.
-    - is standard input.
+    FILES are text files, JSON lines (.jsonl) or tables (.csv, .tsv, .parquet, .arrow), which may be compressed as .gz,
+    .bz2, .xz, .zst or .fcz, folders of such files, or patterns that match some. - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
     check_output(output, overwrite, files[0] if len(files) == 1 else None)

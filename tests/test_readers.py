@@ -1,4 +1,4 @@
-"""Inputs: every type in every compression, folders, patterns, data sets, standard input, and what is wrong with them."""
+"""Inputs: every type in every compression, folders, patterns, data sets, standard input, and bad input of each kind."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ KINDS = [
     for packing in PACK
 ]
 PACKINGS = [pytest.param(packing, marks=[needs_pyarrow] if packing in OF_PYARROW else []) for packing in PACK]
+TEXT_KINDS = [pytest.param(".txt", *packing.values, marks=packing.marks) for packing in PACKINGS]
 
 
 def texts_in(*inputs: object, **settings: object) -> list[str]:
@@ -342,8 +343,8 @@ def test_bad_json_lines(tmp_path: Path) -> None:
     )
     no_string = "has no string under 'text'"
     problems = {
-        1: "line 2 is not JSON", 2: f"line 4 {no_string}", 3: f"line 5 {no_string}", 4: f"line 6 {no_string}",
-        5: "line 7 is not JSON", 6: "line 8 has half a surrogate pair", 7: f"line 9 {no_string}",
+        1: "line 2 is not JSON", 2: f"line 4 {no_string}", 3: f"line 5 {no_string} but null; correct",
+        4: f"line 6 {no_string}", 5: "line 7 is not JSON", 6: "line 8 has half a surrogate pair", 7: f"line 9 {no_string}",
     }  # fmt: skip
     check_bad_rows(path, ["fine", "last"], problems)
     indices = [document.index for document in DocumentReader(path, on_error="skip")]
@@ -373,7 +374,7 @@ def test_bad_rows_of_tables(tmp_path: Path) -> None:
     with pa.ipc.new_stream(str(tmp_path / "rows.arrow"), table.schema) as writer:
         writer.write_table(table)
     for name in ("rows.parquet", "rows.arrow"):
-        problems = {1: "row 2 has no string under 'text'", 2: "row 3 is not UTF-8"}
+        problems = {1: "row 2 is null under 'text'", 2: "row 3 is not UTF-8"}
         check_bad_rows(tmp_path / name, ["fine", "last"], problems)
     numbers = pa.table({"text": [1, 2], "n": [3, 4]})
     parquet.write_table(numbers, tmp_path / "numbers.parquet")
@@ -393,7 +394,9 @@ def test_a_missing_column_is_named_with_those_that_exist(kind: str, tmp_path: Pa
     assert reader.skipped == [Skipped(str(path), 0, f"{path}: {message}", is_rest=True)]
 
 
-@pytest.mark.parametrize(("kind", "packing"), [*KINDS, *(pytest.param(".txt", *p.values, marks=p.marks) for p in PACKINGS)])
+@pytest.mark.parametrize(
+    ("kind", "packing"), [*KINDS, *(pytest.param(".txt", *p.values, marks=p.marks) for p in PACKINGS)]
+)
 def test_files_that_are_cut_off_or_flipped(kind: str, packing: str, tmp_path: Path) -> None:
     """What comes before the damage is read, then there is a typed error, never a wrong document or silence."""
     if not packing and kind not in OF_PYARROW:
@@ -489,3 +492,16 @@ def test_commands_read_the_new_types(tmp_path: Path) -> None:
     assert [bytes(map(int, line.split())) for line in ids.splitlines()] == [b"four", b"five"]
     run("train-tokenizer", tmp_path, "--vocab-size", 257, "-o", tmp_path / "x.bpe")
     assert "is not text but a Parquet table" in error_of("view", tmp_path / "a.parquet", "-o", "-")
+
+
+def test_commands_skip_what_cannot_be_read(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"text": "one"}\n{"text": 5}\n{"text": "two"}\n' + "{\n" * 12)
+    words = ["encode", rows, "--codec", "byte", "-o", "-"]
+    assert error_of(*words).startswith(f"{rows}: line 2 has no string under 'text'")
+    done = run(*words, "--on-error", "skip")
+    assert [bytes(map(int, line.split())) for line in done.stdout.splitlines()] == [b"one", b"two"]
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"skipped: {rows}: line 2 has no string under 'text'; name the key that holds the text"
+    assert lines[10:] == ["skipped: 13 documents in all"]
+    run("train-tokenizer", rows, "--vocab-size", 257, "-o", tmp_path / "x.bpe", "--on-error", "skip")

@@ -37,6 +37,7 @@ CODEC_HELP = (
     "rest is bytes, which the model is then scored on and writes."
 )
 FIXED_CODEC_HELP = f"byte, lz77, lz77-buckets, lzp, gzip, gzip-16, {_CODEC_PATHS}"
+_SKIPPED_SHOWN = 10
 _LEARNED_CODECS = ("char", "bpe-N (such as bpe-4096)")
 
 
@@ -44,11 +45,27 @@ def corpus_options(command: _Command) -> _Command:
     """Add --corpus, --text-key and --max-bytes."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(min=1), help="Use only the first this many bytes."),
-        click.option("--text-key", default="text", show_default=True, help="Key of the text in JSON lines, or its column in a table."),
+        click.option(
+            "--text-key",
+            default="text",
+            show_default=True,
+            help="Key of the text in JSON lines, or its column.",
+        ),
         click.option("--corpus", metavar="CORPUS", help=f"A corpus to divide into splits: {CORPUS_HELP}"),
     ):
         command = option(command)
     return command
+
+
+def on_error_option(command: _Command) -> _Command:
+    """Add --on-error, for documents of FILES that cannot be read."""
+    return click.option(
+        "--on-error",
+        type=click.Choice(["fail", "skip"]),
+        default="fail",
+        show_default=True,
+        help="What to do about a document of FILES that cannot be read.",
+    )(command)
 
 
 def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
@@ -76,28 +93,43 @@ def all_documents(corpus: Corpus) -> list[Document]:
     return [document for split in (corpus.train, corpus.validation, corpus.test) for document in split]
 
 
-def file_documents(files: Sequence[str], text_key: str, max_bytes: int | None) -> Iterator[Document]:
+def file_documents(
+    files: Sequence[str], text_key: str, max_bytes: int | None, on_error: str = "fail"
+) -> Iterator[Document]:
     """Yield the documents of files, folders and patterns in the order given; "-" is standard input.
 
     Args:
         files: The names.
         text_key: The key or column of the text.
         max_bytes: Yield only the first this many bytes; None for all.
+        on_error: "skip" to go on after a document that cannot be read, and to report on standard error what was
+            skipped; "fail" to raise its error.
 
     Raises:
         DataError: A file does not exist, cannot be read or is not text.
         FormatError: A compressed file is damaged.
     """
     from fastcompress.data.corpora import NAMED_CORPORA, take_bytes
-    from fastcompress.data.inputs import STDIN, DocumentReader, is_pattern
+    from fastcompress.data.inputs import STDIN, DocumentReader, find_files, is_pattern
     from fastcompress.errors import DataError
 
+    reader = DocumentReader(files, text_key=text_key, on_error=on_error, stdin=stdin())
+
     def read() -> Iterator[Document]:
-        for name in files:
-            if name != STDIN and not Path(name).exists() and not is_pattern(name):
-                remedy = f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
-                raise DataError(f"{name}: no such file or folder; {remedy}")
-            yield from DocumentReader([name], text_key=text_key, stdin=stdin())
+        try:
+            for name in files:
+                if name != STDIN and not Path(name).exists() and not is_pattern(name):
+                    remedy = (
+                        f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
+                    )
+                    raise DataError(f"{name}: no such file or folder; {remedy}")
+                for file in find_files(name):
+                    yield from reader.documents(file)
+        finally:
+            for skipped in reader.skipped[:_SKIPPED_SHOWN]:
+                click.echo(f"skipped: {skipped.problem}", err=True)
+            if len(reader.skipped) > _SKIPPED_SHOWN:
+                click.echo(f"skipped: {len(reader.skipped):,} documents in all", err=True)
 
     return take_bytes(read(), max_bytes)
 

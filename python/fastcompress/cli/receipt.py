@@ -49,8 +49,8 @@ def receipt(
     receipt can be read again with the same checkpoint, software and processor only.
     """
     from fastcompress._files import write_atomically
-    from fastcompress.data.corpora import take_bytes
     from fastcompress.data.compression import reading
+    from fastcompress.data.corpora import take_bytes
     from fastcompress.data.inputs import path_documents
     from fastcompress.errors import ConfigError
     from fastcompress.evaluation.receipts import make_receipt, read_receipt

@@ -33,7 +33,15 @@ from fastcompress._arguments import as_instance, as_integer, as_path
 from fastcompress.data import sources
 from fastcompress.data.compression import uncompressed_name
 from fastcompress.data.documents import Document
-from fastcompress.data.inputs import DocumentReader, InputFile, find_files, is_pattern, is_table, split_name
+from fastcompress.data.inputs import (
+    DocumentReader,
+    InputFile,
+    find_files,
+    folder_files,
+    is_pattern,
+    is_table,
+    split_name,
+)
 from fastcompress.data.synthetic import repeated_patterns
 from fastcompress.errors import ConfigError, DataError
 
@@ -148,12 +156,12 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
         return split_documents(spec, take_bytes(NAMED_CORPORA[spec](), max_bytes))
     path = Path(spec)
     if path.is_dir():
-        return _load_files(spec, path.resolve().name, text_key, max_bytes)
+        return _load_files(spec, path.resolve().name, folder_files(path), text_key, max_bytes)
     if is_pattern(spec):
-        return _load_files(spec, spec, text_key, max_bytes)
+        return _load_files(spec, spec, find_files(spec), text_key, max_bytes)
     if not path.exists():
         raise DataError(f"{spec}: no such file, folder or corpus; the named ones are {', '.join(NAMED_CORPORA)}")
-    return split_documents(path.name, _documents(find_files(path), text_key, max_bytes))
+    return split_documents(path.name, _documents([InputFile(path, path.name)], text_key, max_bytes))
 
 
 def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
@@ -166,8 +174,7 @@ def _documents(files: Iterable[InputFile], text_key: str, max_bytes: int | None)
     return take_bytes((document for file in files for document in reader.documents(file)), max_bytes)
 
 
-def _load_files(spec: str, name: str, text_key: str, max_bytes: int | None) -> Corpus:
-    files = find_files(spec)
+def _load_files(spec: str, name: str, files: list[InputFile], text_key: str, max_bytes: int | None) -> Corpus:
     paths = [file.path for file in files if file.path is not None]
     if any(path.suffix == ".shard" for path in paths):
         raise DataError(f"{spec}: holds token shards, not text; name the text, or train on the shards themselves")

@@ -59,9 +59,7 @@ PARQUET = Reader(
 )
 # A file begins with its name; a stream with the mark of a message, its size and the head of its schema.
 _ARROW_STARTS = re.compile(rb"ARROW1\x00\x00|\xff{4}..\x00\x00\x10\x00{5}\n\x00", re.DOTALL)
-ARROW = Reader(
-    "an Arrow table", (".arrow", ".feather"), tables.arrow, _ARROW_STARTS, "row", is_text=False, seeks=True
-)
+ARROW = Reader("an Arrow table", (".arrow", ".feather"), tables.arrow, _ARROW_STARTS, "row", is_text=False, seeks=True)
 READERS = (TEXT, JSON_LINES, CSV, TSV, PARQUET, ARROW)
 
 

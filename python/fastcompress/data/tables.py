@@ -67,7 +67,9 @@ def _json_row(line: bytes, number: int, field: str) -> Row:
         return Row(b"", number, problem=f"is not JSON ({error}); {_FIX_LINE}")
     text = row.get(field) if isinstance(row, dict) else None
     if not isinstance(text, str):
-        return Row(b"", number, problem=_no_string(field))
+        is_null = isinstance(row, dict) and text is None and field in row
+        remedy = _FIX_LINE if is_null else "name the key that holds the text"
+        return Row(b"", number, problem=f"has no string under {field!r}{' but null' if is_null else ''}; {remedy}")
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -159,7 +161,8 @@ def parquet(file: IO[bytes], name: str, field: str) -> Iterator[Row]:
 def _rows_at_a_time(metadata: Any) -> int:
     """Return how many rows of a Parquet file have about `_BATCH_BYTES` bytes, by the sizes in its footer."""
     num_bytes = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * metadata.num_rows // max(1, num_bytes)))
+    num_rows: int = _BATCH_BYTES * metadata.num_rows // max(1, num_bytes)
+    return max(1, min(_BATCH_ROWS, num_rows))
 
 
 def arrow(file: IO[bytes], name: str, field: str) -> Iterator[Row]:
@@ -199,7 +202,7 @@ def _column_rows(columns: Iterable[Any], kind: tuple[Any, bool], field: str) -> 
             for text in column.slice(begin, _SLICE_ROWS).cast(bytes_type).to_pylist():
                 number += 1
                 if text is None:
-                    yield Row(b"", number, problem=_no_string(field))
+                    yield Row(b"", number, problem=f"is null under {field!r}; {_FIX_ROW}")
                 else:
                     yield checked_utf8(text, number, _FIX_ROW) if is_string else Row(text, number)
 
@@ -229,7 +232,3 @@ def check_encoding(line: bytes, name: str) -> None:
     """Raise DataError if a file of rows begins as UTF-16 does."""
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name}: line 1 begins like UTF-16 text; {_TO_UTF8}")
-
-
-def _no_string(field: str) -> str:
-    return f"has no string under {field!r}; name the key that holds the text"

@@ -54,6 +54,7 @@ _FOREIGN_STARTS = (
     (0, b"\x7fELF", "a program", _NO_TEXT),
 )
 
+
 def check_start(name: str, start: bytes) -> None:
     """Raise DataError if a file of this name, or with these first bytes, is something other than text."""
     lowered = name.lower()

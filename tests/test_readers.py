@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -53,9 +54,9 @@ def table_of(texts: list[str | None], kind: str = "string") -> object:
 
     types = {
         "string": pa.string(), "large_string": pa.large_string(), "binary": pa.binary(),
-        "dictionary": pa.dictionary(pa.int32(), pa.string()),
+        "string_view": pa.string_view(), "dictionary": pa.dictionary(pa.int32(), pa.string()),
     }  # fmt: skip
-    column = pa.array(texts, pa.string()).cast(types[kind])
+    column = pa.array(texts, types[kind]) if kind == "string_view" else pa.array(texts, pa.string()).cast(types[kind])
     return pa.table({"label": list(range(len(texts))), "text": column})
 
 
@@ -153,7 +154,7 @@ def test_a_text_is_one_document_in_every_compression(packing: str, tmp_path: Pat
 
 
 @needs_pyarrow
-@pytest.mark.parametrize("kind", ["large_string", "binary", "dictionary"])
+@pytest.mark.parametrize("kind", ["large_string", "binary", "string_view", "dictionary"])
 def test_other_columns_of_text(kind: str, tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(parquet_of(TEXTS, kind))
     (tmp_path / "b.arrow").write_bytes(arrow_of(TEXTS, kind))
@@ -344,7 +345,8 @@ def test_bad_json_lines(tmp_path: Path) -> None:
     no_string = "has no string under 'text'"
     problems = {
         1: "line 2 is not JSON", 2: f"line 4 {no_string}", 3: f"line 5 {no_string} but null; correct",
-        4: f"line 6 {no_string}", 5: "line 7 is not JSON", 6: "line 8 has half a surrogate pair", 7: f"line 9 {no_string}",
+        4: f"line 6 {no_string}", 5: "line 7 is not JSON",
+        6: "line 8 has half a surrogate pair", 7: f"line 9 {no_string}",
     }  # fmt: skip
     check_bad_rows(path, ["fine", "last"], problems)
     indices = [document.index for document in DocumentReader(path, on_error="skip")]
@@ -417,6 +419,29 @@ def test_files_that_are_cut_off_or_flipped(kind: str, packing: str, tmp_path: Pa
         assert found == (expected if kind == ".txt" else expected[: len(found)])
         assert [skipped.is_rest for skipped in reader.skipped] == [True]
         assert reader.skipped[0].index == (0 if kind == ".txt" else len(found))
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("column", ["string", "dictionary", "string_view"])
+@pytest.mark.parametrize("kind", [".parquet", ".arrow", ".feather"])
+def test_damaged_tables_are_never_a_crash(kind: str, column: str, tmp_path: Path) -> None:
+    """Arrow believes the offsets in a file: unless they are checked, some of these bytes end the process."""
+    texts: list[str | None] = [f"row {n} " * (n % 7) for n in range(30)]
+    good = {
+        ".parquet": parquet_of, ".arrow": arrow_of, ".feather": lambda *given: arrow_of(*given, stream=False)
+    }[kind](texts, column)  # fmt: skip
+    path, num_refused, choice = tmp_path / f"rows{kind}", 0, random.Random(f"{kind} {column}")
+    for _ in range(120):
+        bad = bytearray(good)
+        for _ in range(choice.choice([1, 1, 2, 4])):
+            bad[choice.randrange(len(bad))] = choice.choice([0, 127, 128, 255, choice.randrange(256)])
+        path.write_bytes(bad)
+        try:
+            list(DocumentReader(path))
+        except (DataError, FormatError) as error:
+            assert str(error).startswith(f"{path}: ")
+            num_refused += 1
+    assert num_refused > 20
 
 
 @needs_pyarrow

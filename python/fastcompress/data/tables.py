@@ -144,7 +144,7 @@ def parquet(file: IO[bytes], name: str, field: str) -> Iterator[Row]:
     pyarrow_for(name, "Parquet")
     from pyarrow.parquet import ParquetFile
 
-    table = ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+    table = ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True)
     schema = table.schema_arrow
     column_of(schema.names, name, field)
     kind = _text_kind(schema.field(field).type, name, field)
@@ -166,45 +166,67 @@ def _rows_at_a_time(metadata: Any) -> int:
 
 
 def arrow(file: IO[bytes], name: str, field: str) -> Iterator[Row]:
-    """Yield a row per row of Arrow record batches, as a stream or as a seekable file (Feather, too)."""
+    """Yield a row per row of a seekable file of Arrow record batches: a stream, or an Arrow file (Feather, too)."""
     pyarrow = pyarrow_for(name, "Arrow")
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
-    reader = pyarrow.ipc.open_file(file) if is_file else pyarrow.ipc.open_stream(file)
-    column = column_of(reader.schema.names, name, field)
-    kind = _text_kind(reader.schema.field(column).type, name, field)
-    batches = (reader.get_batch(n) for n in range(reader.num_record_batches)) if is_file else reader
-    return _column_rows((batch.column(column) for batch in batches), kind, field)
+    try:
+        reader = pyarrow.ipc.open_file(file) if is_file else pyarrow.ipc.open_stream(file)
+        column = column_of(reader.schema.names, name, field)
+        kind = _text_kind(reader.schema.field(column).type, name, field)
+        batches = (reader.get_batch(n) for n in range(reader.num_record_batches)) if is_file else reader
+        yield from _column_rows((batch.column(column) for batch in batches), kind, field)
+    except MemoryError:  # the size of a batch is what the file says, wrong or not
+        raise DataError(
+            f"{name}: a batch of rows does not fit into memory; get the file again, or write it in smaller batches"
+        ) from None
 
 
 def _text_kind(kind: Any, name: str, field: str) -> tuple[Any, bool]:
-    """Return the type of bytes to which a column is cast, and whether it must be UTF-8. Raises DataError otherwise."""
-    from pyarrow import binary, large_binary, types
+    """Return the type of bytes as which a column is read, and whether it must be UTF-8. Raises DataError otherwise."""
+    import pyarrow
 
-    if types.is_dictionary(kind):
+    if pyarrow.types.is_dictionary(kind):
         kind = kind.value_type
-    is_string = types.is_string(kind) or types.is_large_string(kind)
-    if not is_string and not types.is_binary(kind) and not types.is_large_binary(kind):
-        raise DataError(f"{name}: column {field!r} holds {kind}, not text; name the column that holds the text")
-    is_large = types.is_large_string(kind) or types.is_large_binary(kind)
-    return (large_binary() if is_large else binary()), is_string
+    for text, data in (
+        (pyarrow.string(), pyarrow.binary()),
+        (pyarrow.large_string(), pyarrow.large_binary()),
+        (pyarrow.string_view(), pyarrow.binary_view()),
+    ):
+        if kind in (text, data):
+            return data, kind == text
+    raise DataError(f"{name}: column {field!r} holds {kind}, not text; name the column that holds the text")
 
 
 def _column_rows(columns: Iterable[Any], kind: tuple[Any, bool], field: str) -> Iterator[Row]:
-    from pyarrow import types
-
     bytes_type, is_string = kind
     number = 0
     for column in columns:
-        if types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        for begin in range(0, len(column), _SLICE_ROWS):
-            for text in column.slice(begin, _SLICE_ROWS).cast(bytes_type).to_pylist():
+        checked = _checked_bytes(column, bytes_type)
+        for begin in range(0, len(checked), _SLICE_ROWS):
+            for text in checked.slice(begin, _SLICE_ROWS).to_pylist():
                 number += 1
                 if text is None:
                     yield Row(b"", number, problem=f"is null under {field!r}; {_FIX_ROW}")
                 else:
                     yield checked_utf8(text, number, _FIX_ROW) if is_string else Row(text, number)
+
+
+def _checked_bytes(column: Any, bytes_type: Any) -> Any:
+    """Return a column of strings or bytes as bytes, with all offsets and indices checked.
+
+    Arrow believes a file's offsets; those of a damaged file lead outside of its memory. UTF-8 is not checked here.
+    """
+    from pyarrow import DictionaryArray, types
+
+    if types.is_dictionary(column.type):
+        values, indices = column.dictionary.view(bytes_type), column.indices
+        values.validate(full=True)
+        indices.validate(full=True)
+        return DictionaryArray.from_arrays(indices, values).dictionary_decode()
+    column = column.view(bytes_type)
+    column.validate(full=True)
+    return column
 
 
 def column_of(names: Sequence[str], name: str, field: str) -> int:

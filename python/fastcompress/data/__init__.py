@@ -7,6 +7,7 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
+    from fastcompress.data.inputs import DocumentReader, Skipped
     from fastcompress.data.loader import RowLoader
     from fastcompress.data.rows import Rows, TokenRows
     from fastcompress.data.shards import TokenDataset, write_shards, write_splits
@@ -14,8 +15,10 @@ if _TYPE_CHECKING:
 __all__ = [
     "Corpus",
     "Document",
+    "DocumentReader",
     "RowLoader",
     "Rows",
+    "Skipped",
     "TokenDataset",
     "TokenRows",
     "load_corpus",
@@ -31,8 +34,10 @@ _show(
     {
         "Corpus": "corpora",
         "Document": "corpora",
+        "DocumentReader": "inputs",
         "RowLoader": "loader",
         "Rows": "rows",
+        "Skipped": "inputs",
         "TokenDataset": "shards",
         "TokenRows": "rows",
         "load_corpus": "corpora",

@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 from fastcompress.errors import ConfigError, DataError, FormatError
@@ -64,7 +63,7 @@ def rejoined(start: bytes, rest: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(FilledStream(rest.read, start), _BUFFER_BYTES)
 
 
-def pyarrow_for(name: str, what: str) -> ModuleType:
+def pyarrow_for(name: str, what: str) -> Any:
     """Return the module pyarrow. Raises ConfigError, which says what it is needed for, if it is not installed."""
     try:
         import pyarrow
@@ -72,7 +71,7 @@ def pyarrow_for(name: str, what: str) -> ModuleType:
         raise ConfigError(
             f"{name}: {what} is read by pyarrow, which is not installed; pip install 'fastcompress[data]'"
         ) from None
-    return pyarrow  # type: ignore[no-any-return]  # it has no types
+    return pyarrow
 
 
 def _open_gzip(file: IO[bytes], name: str) -> IO[bytes]:
@@ -89,7 +88,19 @@ def _open_xz(file: IO[bytes], name: str) -> IO[bytes]:
 
 def _open_zstd(file: IO[bytes], name: str) -> IO[bytes]:
     stream = pyarrow_for(name, "zstd").CompressedInputStream(file, "zstd")
-    return io.BufferedReader(FilledStream(stream.read), _BUFFER_BYTES)
+
+    def next_part(num_bytes: int) -> bytes:
+        try:
+            part: bytes = stream.read(num_bytes)
+        except OSError as error:
+            if "too much memory" not in str(error):
+                raise
+            raise DataError(
+                f"{name}: needs a window of more than 128 MiB; decompress it with zstd -d --long=31"
+            ) from None
+        return part
+
+    return io.BufferedReader(FilledStream(next_part), _BUFFER_BYTES)
 
 
 def _open_archive(file: IO[bytes], name: str) -> IO[bytes]:

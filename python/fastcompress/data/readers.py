@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from fastcompress.data import tables
-from fastcompress.data.compression import COMPRESSIONS, compression_of, reading, rejoined, uncompressed_name
+from fastcompress.data.compression import compression_of, reading, rejoined, uncompressed_name
 from fastcompress.data.text_files import check_named_json, check_start
 from fastcompress.errors import DataError
 
@@ -158,10 +158,3 @@ def read_text(path: Path | None, stdin: IO[bytes] | None = None) -> bytes:
         if not reader.is_text:
             raise DataError(f"{name}: is not text but {reader.kind}; name text, or leave it out")
         return file.read()
-
-
-def suffixes_help() -> str:
-    """Return the suffixes of all types and compressions, for help."""
-    types = ", ".join(reader.suffixes[0] for reader in READERS)
-    packed = ", ".join(compression.suffix for compression in COMPRESSIONS)
-    return f"{types}, each plain or compressed as {packed}"

@@ -99,8 +99,14 @@ def _separated(file: IO[bytes], name: str, field: str, delimiter: str) -> Iterat
     # carries any bytes through it unchanged; delimiters, quotes and ends of lines are the same bytes in UTF-8.
     if csv.field_size_limit() < _LARGEST_FIELD:
         csv.field_size_limit(_LARGEST_FIELD)
-    lines = (line.decode("latin-1") for line in _checked_lines(file, name))
-    records = csv.reader(lines, delimiter=delimiter, strict=True)
+    is_end = False
+
+    def lines() -> Iterator[str]:
+        nonlocal is_end
+        yield from (line.decode("latin-1") for line in _checked_lines(file, name))
+        is_end = True
+
+    records = csv.reader(lines(), delimiter=delimiter, strict=True)
     try:
         header = next(records, [])
     except csv.Error as error:
@@ -112,7 +118,10 @@ def _separated(file: IO[bytes], name: str, field: str, delimiter: str) -> Iterat
         try:
             record = next(records, None)
         except csv.Error as error:
-            yield Row(b"", number, problem=f"is not CSV ({error}); {_FIX_LINE}")
+            problem = f"is not CSV ({error}); {_FIX_LINE}"
+            if is_end:  # a quote that is never closed has taken in the rest of the file
+                raise DataError(f"{name}: line {number} {problem}") from None
+            yield Row(b"", number, problem=problem)
             continue
         if record is None:
             return

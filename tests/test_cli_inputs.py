@@ -85,7 +85,12 @@ def folder(tmp_path: Path) -> Path:
         "zip-by-another-name.txt": b"PK\x03\x04" + bytes(30) + TEXT,
         "text.zst": b"\x28\xb5\x2f\xfd" + RANDOM,
         "zstd-by-another-name": b"\x28\xb5\x2f\xfd" + RANDOM,
+        "text.lz4": b"\x04\x22\x4d\x18" + RANDOM,
+        "lz4-by-another-name": b"\x04\x22\x4d\x18" + RANDOM,
+        "text.bz2": b"BZh91AY&SY" + RANDOM,
+        "table.orc": b"ORC" + RANDOM,
         "table.parquet": b"PAR1\x15" + RANDOM + b"PAR1",
+        "table.arrow": b"ARROW1\x00\x00" + RANDOM + b"ARROW1",
         "table.csv": b"text,label\nfine,1\n" * 9,
         "rows.json": json.dumps([{"text": "one"}, {"text": "two"}]).encode(),
         "rows.jsonl": b'[{"text": "one"}]\n',
@@ -171,9 +176,9 @@ def test_what_is_no_text_is_refused_by_name_or_first_bytes(name: str, folder: Pa
     for file, remedy in (
         ("text.zip", "unpack it"),
         ("zip-by-another-name.txt", "unpack it"),
-        ("text.zst", "decompress it"),
-        ("zstd-by-another-name", "decompress it"),
-        ("table.parquet", "write its text as JSON lines"),
+        ("text.lz4", "decompress it"),
+        ("lz4-by-another-name", "decompress it"),
+        ("table.orc", "write its text as JSON lines"),
         ("image.png", "name text"),
     ):
         message = error_of(*command_line(name, folder / file, folder / "out"))
@@ -196,12 +201,24 @@ def test_packed_text_is_unpacked(file: str, folder: Path) -> None:
     assert f"{len(TEXT):,} bytes, all shown" in page
 
 
-def test_tables_and_json_are_refused_where_they_are_named(folder: Path) -> None:
+def test_damaged_files_are_refused_by_name(folder: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra data)")
     for name in ("train-tokenizer", "encode"):
-        for file, what in (("table.csv", "is a table, not text"), ("rows.json", "is JSON, not text")):
+        for file in ("text.zst", "zstd-by-another-name", "text.bz2", "table.parquet", "table.arrow", "cut.txt.gz"):
             message = error_of(*command_line(name, folder / file, folder / "out"))
-            assert what in message
-            assert "JSON lines (.jsonl)" in message
+            assert message.startswith(f"{folder / file}: damaged or truncated (")
+            assert not (folder / "out").exists()
+
+
+def test_json_is_refused_and_a_table_read_where_they_are_named(folder: Path) -> None:
+    for name in ("train-tokenizer", "encode"):
+        message = error_of(*command_line(name, folder / "rows.json", folder / "out"))
+        assert "is JSON, not text" in message
+        assert "JSON lines (.jsonl)" in message
+        message = error_of(*command_line(name, folder / "table.csv", folder / "out"), "--text-key", "body")
+        assert "has no column 'body', only 'text', 'label'; name the column that holds the text" in message
+    cells = run("encode", folder / "table.csv", "--codec", "byte", "-o", "-").stdout.splitlines()
+    assert [bytes(map(int, line.split())) for line in cells] == [b"fine", *[b"text", b"fine"] * 8]
     inner = folder / "programs"
     inner.mkdir()
     (inner / "package.json").write_bytes(b'{"name": "x"}')

@@ -17,6 +17,7 @@ from fastcompress.cli.inputs import (
     file_documents,
     make_codec,
     need_one,
+    on_error_option,
     read_corpus,
 )
 from fastcompress.cli.output import count, force_option, json_option, open_output, progress_bar, show_result
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 )
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
+@on_error_option
 @click.option("--codec", "codec_spec", required=True, metavar="CODEC", help=CODEC_HELP)
 @click.option("-o", "--output", required=True,
               help="Directory for shards, or - to print ids as text, one line per document.")  # fmt: skip
@@ -48,6 +50,7 @@ def encode(
     corpus: str | None,
     text_key: str,
     max_bytes: int | None,
+    on_error: str,
     codec_spec: str,
     output: str,
     split: str,
@@ -59,7 +62,9 @@ def encode(
     """Encode text to token ids: shards to train on, or numbers to look at.
 
     --corpus is divided into the splits train, validation and test, in a directory of their own. FILES are not divided:
-    they become the one split that --split names. An end-of-document id follows each document. - is standard input.
+    they become the one split that --split names. They are text files, JSON lines (.jsonl) or tables (.csv, .tsv,
+    .parquet, .arrow), which may be compressed as .gz, .bz2, .xz, .zst or .fcz, folders of such files, or patterns that
+    match some; - is standard input. An end-of-document id follows each document.
     """
     need_one(FILES=files, corpus=corpus)
     if not output:
@@ -70,7 +75,7 @@ def encode(
         codec = make_codec(codec_spec, loaded.split("train"), lambda: all_documents(loaded))
         splits = {name: loaded.split(name) for name in ("train", "validation", "test") if loaded.num_bytes(name)}
     else:
-        documents = list(file_documents(files, text_key, max_bytes))
+        documents = list(file_documents(files, text_key, max_bytes, on_error))
         codec = make_codec(codec_spec, documents, lambda: documents)
         splits = {split: documents}
     with document_named(itertools.chain(*splits.values()), codec.encode):

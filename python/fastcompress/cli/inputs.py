@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fastcompress.cli.output import count
-from fastcompress.cli.streams import read_stdin
+from fastcompress.cli.streams import stdin
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 CORPUS_HELP = (
-    "python-docs, python-source, repeated-patterns, tiny-shakespeare, or a path: a text file or JSON lines (.jsonl), "
-    "which may be compressed as .gz, .xz or .fcz, or a folder of such files."
+    "python-docs, python-source, repeated-patterns, tiny-shakespeare, or a path: a text file, JSON lines (.jsonl) or a "
+    "table (.csv, .tsv, .parquet, .arrow), which may be compressed as .gz, .bz2, .xz, .zst or .fcz, a folder of such "
+    "files, or a pattern that matches some."
 )
 _CODEC_PATHS = (
     "a published vocabulary such as cl100k_base, o200k_base or gpt2, or the path of a saved vocabulary (.bpe), "
@@ -36,6 +37,7 @@ CODEC_HELP = (
     "rest is bytes, which the model is then scored on and writes."
 )
 FIXED_CODEC_HELP = f"byte, lz77, lz77-buckets, lzp, gzip, gzip-16, {_CODEC_PATHS}"
+_SKIPPED_SHOWN = 10
 _LEARNED_CODECS = ("char", "bpe-N (such as bpe-4096)")
 
 
@@ -43,11 +45,27 @@ def corpus_options(command: _Command) -> _Command:
     """Add --corpus, --text-key and --max-bytes."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(min=1), help="Use only the first this many bytes."),
-        click.option("--text-key", default="text", show_default=True, help="Key of the text in JSON lines."),
+        click.option(
+            "--text-key",
+            default="text",
+            show_default=True,
+            help="Key of the text in JSON lines, or its column.",
+        ),
         click.option("--corpus", metavar="CORPUS", help=f"A corpus to divide into splits: {CORPUS_HELP}"),
     ):
         command = option(command)
     return command
+
+
+def on_error_option(command: _Command) -> _Command:
+    """Add --on-error, for documents of FILES that cannot be read."""
+    return click.option(
+        "--on-error",
+        type=click.Choice(["fail", "skip"]),
+        default="fail",
+        show_default=True,
+        help="What to do about a document of FILES that cannot be read.",
+    )(command)
 
 
 def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
@@ -75,34 +93,43 @@ def all_documents(corpus: Corpus) -> list[Document]:
     return [document for split in (corpus.train, corpus.validation, corpus.test) for document in split]
 
 
-def file_documents(files: Sequence[str], text_key: str, max_bytes: int | None) -> Iterator[Document]:
-    """Yield the documents of files and folders in the order given; "-" is standard input.
+def file_documents(
+    files: Sequence[str], text_key: str, max_bytes: int | None, on_error: str = "fail"
+) -> Iterator[Document]:
+    """Yield the documents of files, folders and patterns in the order given; "-" is standard input.
 
     Args:
         files: The names.
-        text_key: The key of the text in JSON lines.
+        text_key: The key or column of the text.
         max_bytes: Yield only the first this many bytes; None for all.
+        on_error: "skip" to go on after a document that cannot be read, and to report on standard error what was
+            skipped; "fail" to raise its error.
 
     Raises:
         DataError: A file does not exist, cannot be read or is not text.
         FormatError: A compressed file is damaged.
     """
-    from fastcompress.data.corpora import NAMED_CORPORA, Document, take_bytes
-    from fastcompress.data.sources import path_documents, reading
-    from fastcompress.data.text_files import unpack
+    from fastcompress.data.corpora import NAMED_CORPORA, take_bytes
+    from fastcompress.data.inputs import STDIN, DocumentReader, find_files, is_pattern
     from fastcompress.errors import DataError
 
+    reader = DocumentReader(files, text_key=text_key, on_error=on_error, stdin=stdin())
+
     def read() -> Iterator[Document]:
-        for name in files:
-            if name == "-":
-                with reading("standard input"):
-                    data = unpack("standard input", read_stdin())
-                yield Document("standard input", data)
-            elif not Path(name).exists():
-                remedy = f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
-                raise DataError(f"{name}: no such file or folder; {remedy}")
-            else:
-                yield from path_documents(Path(name), text_key)
+        try:
+            for name in files:
+                if name != STDIN and not Path(name).exists() and not is_pattern(name):
+                    remedy = (
+                        f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
+                    )
+                    raise DataError(f"{name}: no such file or folder; {remedy}")
+                for file in find_files(name):
+                    yield from reader.documents(file)
+        finally:
+            for skipped in reader.skipped[:_SKIPPED_SHOWN]:
+                click.echo(f"skipped: {skipped.problem}", err=True)
+            if len(reader.skipped) > _SKIPPED_SHOWN:
+                click.echo(f"skipped: {len(reader.skipped):,} documents in all", err=True)
 
     return take_bytes(read(), max_bytes)
 
@@ -209,19 +236,16 @@ def read_text(file: str) -> bytes:
 
     Raises DataError if it cannot be read or is not text, FormatError if it is damaged.
     """
-    from fastcompress.data.sources import reading
-    from fastcompress.data.text_files import open_text, unpack
+    from fastcompress.data import readers
     from fastcompress.errors import DataError
 
     if file == "-":
-        with reading("standard input"):
-            return unpack("standard input", read_stdin())
+        return readers.read_text(None, stdin())
     if not Path(file).exists():
         raise DataError(f"{file}: no such file; name one that exists")
     if Path(file).is_dir():
         raise DataError(f"{file}: is a folder; name a file in it")
-    with reading(file), open_text(Path(file)) as text:
-        return text.read()
+    return readers.read_text(Path(file))
 
 
 def split_to_read(directory: Path, split: str | None, otherwise: str = "") -> str:

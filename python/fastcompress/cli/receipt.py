@@ -17,7 +17,7 @@ from fastcompress.cli.streams import StandardOutput
     "  fastcompress receipt runs/a --read book.receipt > book.txt",
 )
 @click.argument("run_directory", metavar="RUN")
-@click.option("--data", help="A text file or JSON lines (.jsonl), which may be compressed, or a folder of such files.")
+@click.option("--data", help="A text file, JSON lines or a table, which may be compressed, or a folder of such files.")
 @click.option("--text-key", default="text", show_default=True, help="Key of the text in JSON lines.")
 @click.option("--max-bytes", type=click.IntRange(1), help="Use only the first this many bytes.")
 @click.option("--read", "receipt_file", help="Decode this receipt to standard output instead.")
@@ -49,8 +49,9 @@ def receipt(
     receipt can be read again with the same checkpoint, software and processor only.
     """
     from fastcompress._files import write_atomically
+    from fastcompress.data.compression import reading
     from fastcompress.data.corpora import take_bytes
-    from fastcompress.data.sources import path_documents, reading
+    from fastcompress.data.inputs import path_documents
     from fastcompress.errors import ConfigError
     from fastcompress.evaluation.receipts import make_receipt, read_receipt
     from fastcompress.models.threads import choose_threads, limited_threads

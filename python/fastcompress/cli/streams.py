@@ -92,12 +92,6 @@ class StandardOutput:
             sys.stdout.flush()
 
 
-def read_stdin() -> bytes:
-    """Return all of standard input. Raises DataError if it is closed or cannot be read."""
-    with naming_stdin():
-        return stdin().read()
-
-
 def stdin() -> BinaryIO:
     """Return standard input as a stream of bytes."""
     return sys.stdin.buffer

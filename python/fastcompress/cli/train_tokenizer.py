@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastcompress.cli.inputs import corpus_options, file_documents, fixed_codec, learnable, need_one, read_corpus
+from fastcompress.cli.inputs import (
+    corpus_options,
+    file_documents,
+    fixed_codec,
+    learnable,
+    need_one,
+    on_error_option,
+    read_corpus,
+)
 from fastcompress.cli.output import check_output, count, force_option, json_option, progress_bar, show_result
 from fastcompress.cli.vocabularies import OUTPUT_HELP, format_of, how_to_read, save_vocabulary
 
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 )
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @corpus_options
+@on_error_option
 @click.option(
     "--vocab-size", type=click.IntRange(256, 2**31), required=True, help="Number of ids, special tokens included."
 )
@@ -59,6 +68,7 @@ def train_tokenizer(
     corpus: str | None,
     text_key: str,
     max_bytes: int | None,
+    on_error: str,
     vocab_size: int,
     pattern: str | None,
     special_tokens: tuple[str, ...],
@@ -75,8 +85,8 @@ def train_tokenizer(
 ) -> None:
     """Train a BPE vocabulary on all of FILES, or on the train split of --corpus.
 
-    FILES are text files or JSON lines (.jsonl), which may be compressed as .gz, .xz or .fcz, or folders of such files.
-    - is standard input.
+    FILES are text files, JSON lines (.jsonl) or tables (.csv, .tsv, .parquet, .arrow), which may be compressed as .gz,
+    .bz2, .xz, .zst or .fcz, folders of such files, or patterns that match some. - is standard input.
     """
     need_one(FILES=files, corpus=corpus)
     check_output(output, overwrite, files[0] if len(files) == 1 else None)
@@ -86,7 +96,7 @@ def train_tokenizer(
     documents = (
         read_corpus(corpus, text_key, max_bytes).split("train")
         if corpus
-        else file_documents(files, text_key, max_bytes)
+        else file_documents(files, text_key, max_bytes, on_error)
     )
     tokenizer, num_bytes = _learn(
         documents if binary else learnable(documents, "train on its bytes with --binary"),

@@ -7,6 +7,7 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
+    from fastcompress.data.inputs import DocumentReader, Skipped
     from fastcompress.data.interop import TOKEN_FORMATS
     from fastcompress.data.loader import RowLoader
     from fastcompress.data.rows import Rows, TokenRows
@@ -16,8 +17,10 @@ __all__ = [
     "TOKEN_FORMATS",
     "Corpus",
     "Document",
+    "DocumentReader",
     "RowLoader",
     "Rows",
+    "Skipped",
     "TokenDataset",
     "TokenRows",
     "load_corpus",
@@ -35,8 +38,10 @@ _show(
         "TOKEN_FORMATS": "interop",
         "Corpus": "corpora",
         "Document": "corpora",
+        "DocumentReader": "inputs",
         "RowLoader": "loader",
         "Rows": "rows",
+        "Skipped": "inputs",
         "TokenDataset": "shards",
         "TokenRows": "rows",
         "load_corpus": "corpora",

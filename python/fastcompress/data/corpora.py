@@ -9,8 +9,9 @@ Rules of division:
   or more documents, train and validation are never empty; with three or more, test is not empty either.
 - A single document is cut: its last 10 %, from the boundary of a UTF-8 character on, are validation. There is no test.
 - A folder is already divided if the names of its files contain two or more of the words train, val (or valid,
-  validation, dev) and test, as in "wiki.valid.txt" and "code-train-00.jsonl.xz". This applies to JSON lines and to
-  text files (.txt, .text, .raw, .tokens or no suffix), compressed or not. Files whose names contain none of the words
+  validation, dev) and test, as in "wiki.valid.txt" and "code-train-00.jsonl.xz". This applies to JSON lines, tables and
+  text files (.txt, .text, .raw, .tokens or no suffix), compressed or not; for a data set that `datasets.save_to_disk`
+  wrote, the names of its folders count. Files whose names contain none of the words
   are left out and counted, or are the training text if no name contains train. If there are no validation files,
   validation is taken from train by the first three rules.
 
@@ -30,7 +31,17 @@ from pathlib import Path
 
 from fastcompress._arguments import as_instance, as_integer, as_path
 from fastcompress.data import sources
-from fastcompress.data.sources import Document
+from fastcompress.data.compression import uncompressed_name
+from fastcompress.data.documents import Document
+from fastcompress.data.inputs import (
+    DocumentReader,
+    InputFile,
+    find_files,
+    folder_files,
+    is_pattern,
+    is_table,
+    split_name,
+)
 from fastcompress.data.synthetic import repeated_patterns
 from fastcompress.errors import ConfigError, DataError
 
@@ -122,10 +133,10 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
     """Load and divide a corpus.
 
     Args:
-        spec: "python-docs", "python-source", "repeated-patterns" or "tiny-shakespeare", or a path: a file (one
-            document), JSON lines (.jsonl, .jsonl.gz, .jsonl.xz, .jsonl.fcz), or a folder of such files, in which hidden
-            ones are left out.
-        text_key: The key of the text in a row of JSON lines.
+        spec: "python-docs", "python-source", "repeated-patterns" or "tiny-shakespeare", or a path: a text file (one
+            document), JSON lines or a table (`fastcompress.data.readers` has all types), a folder of such files, in
+            which hidden ones are left out, or a pattern such as "books/*.jsonl.zst".
+        text_key: The key of the text in a row of JSON lines, or the column of the text in a table.
         max_bytes: Use only this many bytes from the beginning (of each split, in a folder that is already divided). The
             last document is cut at the boundary of a character. None for no limit.
 
@@ -145,10 +156,12 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
         return split_documents(spec, take_bytes(NAMED_CORPORA[spec](), max_bytes))
     path = Path(spec)
     if path.is_dir():
-        return _load_folder(path, text_key, max_bytes)
+        return _load_files(spec, path.resolve().name, folder_files(path), text_key, max_bytes)
+    if is_pattern(spec):
+        return _load_files(spec, spec, find_files(spec), text_key, max_bytes)
     if not path.exists():
         raise DataError(f"{spec}: no such file, folder or corpus; the named ones are {', '.join(NAMED_CORPORA)}")
-    return split_documents(path.name, take_bytes(sources.path_documents(path, text_key), max_bytes))
+    return split_documents(path.name, _documents([InputFile(path, path.name)], text_key, max_bytes))
 
 
 def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
@@ -156,31 +169,35 @@ def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
     return _make_corpus(name, ((None, document) for document in documents))
 
 
-def _load_folder(root: Path, text_key: str, max_bytes: int | None) -> Corpus:
-    paths = sources.folder_files(root)
+def _documents(files: Iterable[InputFile], text_key: str, max_bytes: int | None) -> Iterator[Document]:
+    reader = DocumentReader((), text_key=text_key)
+    return take_bytes((document for file in files for document in reader.documents(file)), max_bytes)
+
+
+def _load_files(spec: str, name: str, files: list[InputFile], text_key: str, max_bytes: int | None) -> Corpus:
+    paths = [file.path for file in files if file.path is not None]
     if any(path.suffix == ".shard" for path in paths):
-        raise DataError(f"{root}: holds token shards, not text; name the text, or train on the shards themselves")
-    name = root.resolve().name
+        raise DataError(f"{spec}: holds token shards, not text; name the text, or train on the shards themselves")
     declared = [_declared_split(path) for path in paths]
     named = set(declared) - {None}
     if len(named) < 2 or (None not in declared and "train" not in named):
-        return split_documents(name, take_bytes(sources.folder(root, paths, text_key), max_bytes))
+        return split_documents(name, _documents(files, text_key, max_bytes))
     if "train" not in named:
         declared = [split or "train" for split in declared]
     pairs: list[tuple[str | None, Document]] = []
     for split in reversed(
         SPLITS
     ):  # The first of equal documents is kept, so that it is held out rather than trained on.
-        chosen = [path for path, its in zip(paths, declared, strict=True) if its == split]
-        pairs += [(split, d) for d in take_bytes(sources.folder(root, chosen, text_key), max_bytes)]
+        chosen = [file for file, its in zip(files, declared, strict=True) if its == split]
+        pairs += [(split, document) for document in _documents(chosen, text_key, max_bytes)]
     return replace(_make_corpus(name, pairs), num_undeclared=declared.count(None))
 
 
 def _declared_split(path: Path) -> str | None:
     """Return the split that a file's name declares, such as "train" for code-train-00.jsonl.xz, or None."""
-    name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
+    name = uncompressed_name(split_name(path))
     _, dot, suffix = name.rpartition(".")
-    if not (sources.is_json_lines(path) or dot + suffix in _TEXT_SUFFIXES or not dot or suffix in _SPLIT_WORDS):
+    if not (is_table(path) or dot + suffix in _TEXT_SUFFIXES or not dot or suffix in _SPLIT_WORDS):
         return None
     found = {_SPLIT_WORDS[word] for word in re.split(r"[^a-z]+", name) if word in _SPLIT_WORDS}
     return found.pop() if len(found) == 1 else None
@@ -280,7 +297,7 @@ def take_bytes(documents: Iterable[Document], max_bytes: int | None) -> Iterator
             if end == 0 and taken == 0:
                 end = next(cut for cut in range(1, 5) if cut == 4 or _is_boundary(data, cut))
             if end:
-                yield Document(document.id, data[:end], hashlib.sha256(data).digest())
+                yield replace(document, data=data[:end], whole_sha256=hashlib.sha256(data).digest())
             return
         taken += len(data)
         yield document

@@ -1,27 +1,27 @@
-"""Sources of documents: the texts that come with CPython, Tiny Shakespeare, text files, JSON lines and folders.
+"""Corpora with names: the texts that come with CPython, and Tiny Shakespeare.
 
-Every function yields documents one at a time, in an order that depends on names and contents only.
+Every function yields documents one at a time, in an order that depends on names and contents only. For files of the
+user see `fastcompress.data.inputs`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
-import json
-import lzma
 import os
 import sys
 import sysconfig
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from fastcompress._files import write_atomically
-from fastcompress.data.text_files import check_named_file, open_text
-from fastcompress.errors import DataError, FormatError, MissingFileError
+from fastcompress.data.compression import reading
+from fastcompress.data.documents import Document
+from fastcompress.data.inputs import path_documents
+from fastcompress.errors import DataError, MissingFileError
 from fastcompress.formats.download import download
+
+__all__ = ["Document", "path_documents", "python_docs", "python_source", "reading", "tiny_shakespeare"]
 
 TINY_SHAKESPEARE_URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -30,28 +30,6 @@ _TINY_SHAKESPEARE_BYTES = 1_115_394
 _LARGEST_SOURCE_BYTES = 1 << 18
 _NO_SOURCE_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 _SITE_FILES = ("sitecustomize.py", "usercustomize.py", "_sysconfigdata")
-
-
-@dataclass(frozen=True)
-class Document:
-    """A text, or any other bytes, and its origin.
-
-    >>> Document("greeting.txt", b"Hello!")
-    <Document 'greeting.txt': 6 bytes, b'Hello!'>
-
-    Attributes:
-        id: A name for people, such as that of the file; fingerprints do not depend on it.
-        data: The contents.
-        whole_sha256: If this is only the beginning of a longer document, the SHA-256 of that document; otherwise None.
-    """
-
-    id: str
-    data: bytes
-    whole_sha256: bytes | None = None
-
-    def __repr__(self) -> str:
-        begin = repr(self.data[:40]) + ("..." if len(self.data) > 40 else "")
-        return f"<Document {self.id!r}: {len(self.data):,} bytes, {begin}>"
 
 
 def python_docs() -> Iterator[Document]:
@@ -162,113 +140,6 @@ def _download_tiny_shakespeare(cached: Path) -> bytes:
     )
 
 
-def path_documents(path: Path, text_key: str = "text") -> Iterator[Document]:
-    """Yield the documents of a path: the files of a folder, the rows of JSON lines, or any other file as a whole.
-
-    Files compressed as .gz, .xz or .fcz are decompressed.
-
-    Args:
-        path: A file or folder.
-        text_key: The key of the text in a row of JSON lines.
-
-    Raises:
-        DataError: A file cannot be read, or is recognized as something other than text (see `text_files`): another
-            compression, an archive, a table, an array, an image, shards.
-        FormatError: A compressed file is damaged.
-    """
-    if path.is_dir():
-        yield from folder(path, folder_files(path), text_key)
-    else:
-        with reading(path):
-            check_named_file(path)
-        yield from _file_documents(path, path.name, text_key)
-
-
-def _file_documents(path: Path, document_id: str, text_key: str) -> Iterator[Document]:
-    if is_json_lines(path):
-        yield from json_lines(path, text_key)
-    else:
-        with reading(path), open_text(path) as file:
-            data = file.read()
-        yield Document(document_id, data)
-
-
-def is_json_lines(path: Path) -> bool:
-    """Return whether the name is that of JSON lines: .jsonl, .jsonl.gz, .jsonl.xz or .jsonl.fcz."""
-    return path.name.lower().endswith((".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.fcz"))
-
-
-def json_lines(path: Path, text_key: str) -> Iterator[Document]:
-    """Yield one document per line: the string under a key of the JSON object in that line.
-
-    Only "\\n" ends a line. Blank lines are skipped. A document's id is the row's "id" if that is a string, or else the
-    name of the file and the number of the line.
-
-    Args:
-        path: The file, which may be compressed.
-        text_key: The key of the text.
-
-    Raises:
-        DataError: The file cannot be read, or a line has no such string; the line's number is named.
-        FormatError: A compressed file is damaged.
-    """
-    with reading(path), open_text(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield _row_document(line, f"{path}: line {number}", f"{path.name}:{number}", text_key)
-
-
-@contextlib.contextmanager
-def reading(path: str | Path) -> Iterator[None]:
-    """Turn errors of reading and decompressing `path` in the block into errors of this package."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError, FormatError) as error:
-        raise FormatError(f"{path}: damaged or truncated ({error}); get the file again") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
-
-
-def _row_document(line: bytes, where: str, default_id: str, text_key: str) -> Document:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON ({error}); correct or remove the line") from None
-    if not isinstance(row, dict) or not isinstance(row.get(text_key), str):
-        raise DataError(f"{where} has no string under {text_key!r}; name the key that holds the text")
-    try:
-        data = row[text_key].encode()
-    except UnicodeEncodeError as error:
-        raise DataError(f"{where} has half a surrogate pair ({error.reason}); correct or remove the line") from None
-    row_id = row.get("id")
-    return Document(row_id if isinstance(row_id, str) else default_id, data)
-
-
-def folder_files(root: Path) -> list[Path]:
-    """Return the regular files below `root`, sorted by relative path, without hidden files and folders."""
-    paths = []
-    for folder, subfolders, files in os.walk(root):
-        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
-        paths += [Path(folder, name) for name in files if not name.startswith(".")]
-    return sorted((p for p in paths if p.is_file()), key=lambda path: path.relative_to(root).as_posix())
-
-
-def folder(root: Path, paths: list[Path], text_key: str) -> Iterator[Document]:
-    """Yield the documents of several files, each as `path_documents` reads it.
-
-    Args:
-        root: The folder to which the ids of documents are relative.
-        paths: Files below it.
-        text_key: The key of the text in JSON lines.
-    """
-    for path in paths:
-        yield from _file_documents(path, path.relative_to(root).as_posix(), text_key)
-
-
 def _read_bytes(path: Path) -> bytes:
-    try:
+    with reading(path):
         return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fastcompress._arguments import as_integer
-from fastcompress.data.sources import Document
+from fastcompress.data.documents import Document
 from fastcompress.errors import ConfigError
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"

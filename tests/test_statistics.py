@@ -246,7 +246,19 @@ def huggingface_vocabulary(merges: list[tuple[bytes, bytes]], **settings: object
         "ignore_merges": settings.pop("ignore_merges", False),
     }
     split = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": settings.pop("use_regex", False)}
-    document = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": split}
+    added = [
+        {
+            "id": len(tokens) + i,
+            "content": text,
+            "special": False,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+        }
+        for i, text in enumerate(settings.pop("added", ()))
+    ]
+    document = {"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": split}
     return BPE.from_huggingface({**document, "post_processor": None, "decoder": None, **settings, "model": model})
 
 
@@ -279,6 +291,17 @@ def test_unreachable_tokens_are_those_that_brute_force_does_not_find(seed: int, 
     if not use_regex:
         assert proved == missing
         assert not_found == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_added_tokens_hide_tokens_that_contain_their_text(seed: int) -> None:
+    tok = huggingface_vocabulary(random_merges(seed), added=["a ", "bb"])
+    letters = [b"a", b"b", b" "]
+    found = oracle.reached(tok.encode, letters, 7)
+    proved, not_found = unreachable_tokens(tok)
+    assert sorted(proved) == [i for i in range(256, tok.vocab_size) if i not in found]
+    assert not_found == []
+    assert proved
 
 
 def test_brute_force_meets_both_kinds() -> None:

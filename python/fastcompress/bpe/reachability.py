@@ -10,6 +10,13 @@ order are those of ti's bytes alone. No pair is left to merge at the end.
 
 So a token that the merges of its own bytes do not give comes from no merges of any pretoken. A vocabulary that looks
 pretokens up as a whole (rank files, `ignore_merges`) may still give it for a pretoken of exactly its bytes.
+
+An added token that is not special is searched for before all else, so between the occurrences that become tokens there
+is no further one. (Unless it only matches whole words, or within the text of a special token, or normalizing or a space
+added in front makes one.) So a token whose bytes contain its text comes from no text either.
+
+Nothing is proved of a vocabulary that lacks a byte, such as GPT-NeoX's: a byte that is dropped, or becomes another
+token, brings together what is apart in the text.
 """
 
 from __future__ import annotations
@@ -44,7 +51,7 @@ class UnreachableTokens(NamedTuple):
     """
 
     proved: list[int]
-    """Tokens that no text reaches, by the lemma of this module or because another token has their bytes."""
+    """Tokens that no text reaches, by the proofs of this module or because another token has their bytes."""
     not_found: list[int]
     """Tokens that no text that was tried reaches, without a proof that none does."""
 
@@ -63,14 +70,17 @@ def unreachable_tokens(bpe: BPE, *, num_threads: int | None = None) -> Unreachab
     UnreachableTokens(proved=[], not_found=[])
     """
     as_instance(bpe, BPE, "bpe")
-    added = {token_id: flags for _, token_id, flags in bpe._core.added_tokens() if not flags & SHARES_ID}
-    ids = np.flatnonzero(bpe.token_lengths).tolist()
-    remaining = {i: bpe.token_bytes(i) for i in ids if not added.get(i, 0) & FLAGS["special"]}
+    rows = bpe._core.added_tokens()
+    special = {i for _, i, flags in rows if flags & FLAGS["special"] and not flags & SHARES_ID}
+    remaining = {i: bpe.token_bytes(i) for i in np.flatnonzero(bpe.token_lengths).tolist() if i not in special}
+    _remove_reached(bpe, remaining, ([text.encode()] for text, _, _ in rows), num_threads)
     for before, after in _CONTEXTS:
         _remove_reached(bpe, remaining, ([before + token + after] for token in remaining.values()), num_threads)
     cut = (completions(token, _MOST_COMPLETIONS) for token in remaining.values())
     _remove_reached(bpe, remaining, (texts if len(texts) > 1 else [] for texts in cut), num_threads)
-    proved = [i for i, token in remaining.items() if _is_proved(bpe, i, token, added)]
+    added = {i: flags for _, i, flags in rows if not flags & FLAGS["special"]}
+    always = _always_matched(bpe, rows)
+    proved = [i for i, token in remaining.items() if _is_proved(bpe, i, token, added, always)]
     return UnreachableTokens(proved, sorted(remaining.keys() - set(proved)))
 
 
@@ -86,13 +96,30 @@ def _remove_reached(
         del remaining[token_id]
 
 
-def _is_proved(bpe: BPE, token_id: int, token: bytes, added: dict[int, int]) -> bool:
-    """Return whether the lemma, or a token with the same bytes, shows that no text reaches a token."""
+def _always_matched(bpe: BPE, rows: list[tuple[str, int, int]]) -> list[bytes]:
+    """Return the texts that no ordinary text contains, since they become added tokens wherever they occur."""
+    if bpe._core.prefix_space:
+        return []
+    special = [text for text, _, flags in rows if flags & FLAGS["special"]]
+    may_miss = FLAGS["special"] | FLAGS["single_word"] | NEVER_MATCHED
+    return [
+        text.encode()
+        for text, _, flags in rows
+        if not flags & may_miss
+        and (flags & FLAGS["normalized"] or not bpe._core.nfc)
+        and not any(text in other for other in special)
+    ]
+
+
+def _is_proved(bpe: BPE, token_id: int, token: bytes, added: dict[int, int], always: list[bytes]) -> bool:
+    """Return whether it is proved that no text reaches a token."""
     if token_id in added:
-        return bool(added[token_id] & NEVER_MATCHED)
+        return bool(added[token_id] & NEVER_MATCHED) and not added[token_id] & SHARES_ID
     core = bpe._core
-    if not core.has_all_bytes:  # a byte without a token becomes another one, whose bytes are not those of the text
+    if not core.has_all_bytes:
         return False
+    if any(text in token for text in always):
+        return True
     if bpe.encode_by_merges(token) == [token_id]:
         return False
     looks_up = core.is_ranks or core.ignore_merges

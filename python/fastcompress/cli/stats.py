@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--codec", "codec_spec", required=True, metavar="CODEC", help=CODEC_HELP)
 @click.option("--text-key", default="text", show_default=True, help="Key of the text in JSON lines, or its column.")
 @click.option("--group-by", "group_key", metavar="KEY",
-              help="Key of the language or source in JSON lines, or its column.  [default: a group per file]")  # fmt: skip
+              help="Key of the language or source of a row, or its column.  [default: a group per file]")  # fmt: skip
 @click.option("--reference", metavar="GROUP",
               help="Compare the tokens of groups with this one's.  [default: en or English, if it exists]")  # fmt: skip
 @click.option("--parallel", "is_parallel", is_flag=True,

@@ -248,7 +248,7 @@ def huggingface_vocabulary(merges: list[tuple[bytes, bytes]], **settings: object
     split = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": settings.pop("use_regex", False)}
     added = [
         {
-            "id": len(tokens) + i,
+            "id": tokens.index(text.encode()) if text.encode() in tokens else len(tokens) + i,
             "content": text,
             "special": False,
             "single_word": False,

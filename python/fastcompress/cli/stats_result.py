@@ -22,7 +22,7 @@ MEASURES = (
      "them."),
     ("rare", "occur less than {least} times", "Tokens that occur, but too rarely to learn much about."),
     ("unreachable", "are reached by no text", "Proved: merging the bytes of the token does not give the token, so it "
-     "comes up in no text; or another token has its bytes."),
+     "comes up in no text; or another token takes its bytes first."),
     ("not_found", "have no text found for them", "No text that was tried gives the token: not its own bytes, alone, "
      "next to other characters or completed to characters. That no text does is not proved."),
     ("broken_utf8", "are not whole UTF-8", "Tokens that hold part of a character, single bytes above 0x7F included. "

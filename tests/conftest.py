@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import lzma
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -13,6 +15,8 @@ import pytest
 from fastcompress.formats.published_ranks import PUBLISHED_ENCODINGS
 from fastcompress.formats.rank_cache import cached_path
 from tests.forked_commands import Server, serving
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 
 # In CI the same examples every time, so that a change is never blamed for a failure that chance found; runs by hand
 # look for new ones. Busy machines are slow: no deadline.
@@ -63,3 +67,25 @@ def forked_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
     """Starts commands of `fastcompress` as processes that find torch loaded."""
     with serving(tmp_path_factory.mktemp("commands")) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium that opens pages: the one that FASTCOMPRESS_CHROMIUM names, or one on PATH."""
+    named = os.environ.get("FASTCOMPRESS_CHROMIUM")
+    executable = shutil.which(named) if named else next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if executable is None:
+        wanted = (
+            f"FASTCOMPRESS_CHROMIUM={named!r} is no program" if named else f"none of {', '.join(_BROWSERS)} on PATH"
+        )
+        reason = f"no Chromium: {wanted}; install one or name it in FASTCOMPRESS_CHROMIUM"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright import sync_api  # part of the test extra
+
+    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses root
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"] if as_root else [])
+        yield chromium
+        chromium.close()

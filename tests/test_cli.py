@@ -24,7 +24,7 @@ from fastcompress.codec import ByteCodec, load_codec, save_codec
 from fastcompress.data.shards import write_shards
 
 COMMANDS = ["train-tokenizer", "encode", "decode", "convert", "train", "generate", "eval", "study", "tune"]
-COMMANDS += ["sft", "chat", "export", "import", "codebook"]
+COMMANDS += ["sft", "chat", "export", "import", "codebook", "count", "stats", "inspect"]
 TEXT = "The quick brown fox jumps over the lazy dog; naïve café, 12 345.\n" * 60
 TINY_MODEL = ["--layers", "1", "--heads", "2", "--width", "16", "--context", "32", "--batch-size", "4"]
 TINY_RUN = [*TINY_MODEL, "--eval-bytes", "300", "--device", "cpu"]

@@ -49,6 +49,9 @@ READS = {
     "export": "IN OUT",
     "import": "IN OUT",
     "view": "IN -o OUT",
+    "count": "IN --codec byte",
+    "stats": "IN --codec byte -o OUT",
+    "inspect": "IN",
 }
 # The arguments by which a command reads or writes something else.
 READS_ALSO = {
@@ -64,7 +67,7 @@ READS_ALSO = {
         "IN --from datatrove --to shards --codec byte -o OUT",
     ]
 }
-TAKES_ANY_BYTES = {"compress", "encode", "view", "train"}  # binary is fine for these
+TAKES_ANY_BYTES = {"compress", "encode", "view", "train", "count", "stats"}  # binary is fine for these
 TAKES_TEXT = TAKES_ANY_BYTES | {"train-tokenizer"}
 
 
@@ -255,7 +258,7 @@ def test_an_input_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(builtins, "open", refuse)
     else:
         (folder / "text.txt").chmod(0)
-    for name in ("train-tokenizer", "encode", "convert", "compress", "decompress", "view"):
+    for name in ("train-tokenizer", "encode", "convert", "compress", "decompress", "view", "count", "stats", "inspect"):
         words = command_line(name, folder / "text.txt", folder / "out")
         result = attempt(words)
         check_refusal(result, words)
@@ -271,6 +274,7 @@ WRITES = {
     "compress": "text.txt -o OUT",
     "decompress": "text.txt.fcz -o OUT",
     "view": "text.txt -o OUT",
+    "stats": "text.txt --codec byte -o OUT",
 }
 
 

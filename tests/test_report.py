@@ -9,9 +9,7 @@ import copy
 import itertools
 import json
 import math
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -576,27 +574,6 @@ def test_contrast_in_both_schemes(study: dict[str, Any]) -> None:
 
 
 # -- in a browser --------------------------------------------------------------------------------------------
-
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    named = os.environ.get("FASTCOMPRESS_CHROMIUM")
-    executable = shutil.which(named) if named else next(filter(None, map(shutil.which, _NAMES)), None)
-    if executable is None:
-        wanted = f"FASTCOMPRESS_CHROMIUM={named!r} is no program" if named else f"none of {', '.join(_NAMES)} on PATH"
-        reason = f"no Chromium: {wanted}; install one or name it in FASTCOMPRESS_CHROMIUM"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from playwright import sync_api  # part of the test extra
-
-    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses root
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"] if as_root else [])
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

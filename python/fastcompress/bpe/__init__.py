@@ -14,6 +14,7 @@ from __future__ import annotations
 from fastcompress.bpe.canonical_pairs import WORD_PATTERN, CanonicalPairs
 from fastcompress.bpe.counts import PretokenCounts
 from fastcompress.bpe.offsets import TokenOffsets
+from fastcompress.bpe.reachability import UnreachableTokens, unreachable_tokens
 from fastcompress.bpe.stream_decoder import StreamDecoder
 from fastcompress.bpe.tokenizer import BPE
 from fastcompress.formats.tokenizer_json import AddedToken
@@ -26,4 +27,6 @@ __all__ = [
     "PretokenCounts",
     "StreamDecoder",
     "TokenOffsets",
+    "UnreachableTokens",
+    "unreachable_tokens",
 ]

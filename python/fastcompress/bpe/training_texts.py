@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import IO, TypeAlias, TypeVar
 
 from fastcompress._arguments import shown
 from fastcompress._core import bpe as _core
@@ -134,15 +134,27 @@ def _file_parts(path: Path, part_bytes: int, *, is_cut: bool) -> Iterator[bytes]
     """Yield the bytes of a file, cut where no pretoken changes."""
     try:
         with path.open("rb") as file:
-            waiting: list[bytes] = []  # parts that were read and have no position to cut at
-            while part := file.read(part_bytes if is_cut else -1):
-                before = waiting[-1][-_LONGEST_CHARACTER:] if waiting else b""
-                if is_cut and (cut := _core.last_cut(before + part)):
-                    yield b"".join([*waiting, part[: cut - len(before)]])
-                    part = part[cut - len(before) :]
-                    waiting = []
-                waiting.append(part)
-            if waiting:
-                yield b"".join(waiting)
+            yield from stream_parts(file, part_bytes, is_cut=is_cut)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a readable file") from error
+
+
+def stream_parts(file: IO[bytes], part_bytes: int, *, is_cut: bool) -> Iterator[bytes]:
+    """Yield the bytes of a stream in parts, none of them empty.
+
+    Args:
+        file: The stream.
+        part_bytes: The number of bytes to read at a time.
+        is_cut: Whether to cut, before ASCII white space after a letter or number, which changes no pretoken of a named
+            pattern other than ``none``; else there is one part.
+    """
+    waiting: list[bytes] = []  # parts that were read and have no position to cut at
+    while part := file.read(part_bytes if is_cut else -1):
+        before = waiting[-1][-_LONGEST_CHARACTER:] if waiting else b""
+        if is_cut and (cut := _core.last_cut(before + part)):
+            yield b"".join([*waiting, part[: cut - len(before)]])
+            part = part[cut - len(before) :]
+            waiting = []
+        waiting.append(part)
+    if waiting:
+        yield b"".join(waiting)

@@ -21,14 +21,17 @@ from fastcompress.cli.archive import compress, decompress
 from fastcompress.cli.chat import chat
 from fastcompress.cli.codebook import codebook
 from fastcompress.cli.convert import convert
+from fastcompress.cli.count import count
 from fastcompress.cli.decode import decode
 from fastcompress.cli.encode import encode
 from fastcompress.cli.errors import BROKEN_PIPE_CODE, describe
 from fastcompress.cli.eval import evaluate
 from fastcompress.cli.export import export, import_run
 from fastcompress.cli.generate import generate
+from fastcompress.cli.inspect import inspect
 from fastcompress.cli.receipt import receipt
 from fastcompress.cli.sft import sft
+from fastcompress.cli.stats import stats
 from fastcompress.cli.streams import StandardOutput, give_up_stdout, open_closed_streams
 from fastcompress.cli.study import study
 from fastcompress.cli.train import train
@@ -117,6 +120,9 @@ for _command in (
     study,
     tune,
     view,
+    count,
+    stats,
+    inspect,
 ):
     _command.params.append(
         click.Option(["--traceback"], is_flag=True, expose_value=False, help="On an error, print where it came from.")

@@ -32,6 +32,7 @@ CODECS_BY_NAME: dict[str, Callable[[], Codec]] = {
     "gzip-16": lambda: GzipCodec(token_bits=16),
 }
 CODEC_FILES = "a saved vocabulary (.bpe), tokenizer.json, rank file (.tiktoken), codebook, dictionary or codec.json"
+_VOCABULARY_MAGIC = b"\x89FCBPE\r\n"
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\s")
 
 
@@ -83,6 +84,14 @@ def codec_from_spec(
         return BPECodec(BPE.from_bytes(blob))
     except FormatError as error:
         raise FormatError(f"{path}: not {CODEC_FILES} ({error})") from error
+
+
+def may_be_codec_file(path: Path, start: bytes) -> bool:
+    """Return whether the first bytes of a file that is not JSON, or its name, are those of a codec."""
+    if start.startswith(_VOCABULARY_MAGIC) or Codebook.is_file(start) or GreedyDictionary.is_file(start):
+        return True
+    lines = start.splitlines(keepends=True)[:-1]  # the last one may be cut
+    return path.suffix in (".bpe", ".tiktoken") or (bool(lines) and all(map(_RANK_LINE.fullmatch, lines)))
 
 
 def _existing(path: Path, spec: str, other_names: Sequence[str]) -> Path:

@@ -12,6 +12,7 @@ if _TYPE_CHECKING:
     from fastcompress.data.loader import RowLoader
     from fastcompress.data.rows import Rows, TokenRows
     from fastcompress.data.shards import TokenDataset, write_encoded, write_shards, write_splits
+    from fastcompress.data.statistics import token_statistics, vocabulary_statistics
 
 __all__ = [
     "TOKEN_FORMATS",
@@ -27,6 +28,8 @@ __all__ = [
     "read_chats",
     "split_chats",
     "split_documents",
+    "token_statistics",
+    "vocabulary_statistics",
     "write_encoded",
     "write_shards",
     "write_splits",
@@ -48,6 +51,8 @@ _show(
         "read_chats": "chat",
         "split_chats": "chat",
         "split_documents": "corpora",
+        "token_statistics": "statistics",
+        "vocabulary_statistics": "statistics",
         "write_encoded": "shards",
         "write_shards": "shards",
         "write_splits": "shards",

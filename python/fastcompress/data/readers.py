@@ -132,9 +132,17 @@ def opened(path: Path | None, stdin: IO[bytes] | None = None) -> Iterator[tuple[
 
 
 def read_rows(
-    path: Path | None, field: str, *, is_named: bool = True, stdin: IO[bytes] | None = None
+    path: Path | None,
+    field: str,
+    *,
+    is_named: bool = True,
+    stdin: IO[bytes] | None = None,
+    text_reader: Reader = TEXT,
 ) -> Iterator[tuple[Reader, tables.Row]]:
-    """Yield the rows of a file with its reader. Arguments and errors are those of `opened` and `choose_reader`."""
+    """Yield the rows of a file with its reader. Arguments and errors are those of `opened` and `choose_reader`.
+
+    A file that is one text is read by `text_reader`, which may yield it in parts.
+    """
     name = STDIN_NAME if path is None else str(path)
     with reading(name), opened(path, stdin) as (start, file, is_seekable):
         reader = choose_reader(name, start, field, is_named=is_named)
@@ -146,6 +154,7 @@ def read_rows(
                 shutil.copyfileobj(file, temporary, _COPY_BYTES)
                 temporary.seek(0)
                 file = temporary
+            reader = text_reader if reader is TEXT else reader
             for row in reader.read(file, name, field):
                 yield reader, row
 

@@ -163,10 +163,10 @@ def shorten(label: str, limit: int) -> str:
     return label if len(label) <= limit else label[: limit - 1].rstrip() + "…"
 
 
-def is_drawable(point: Point, *, log_x: bool) -> bool:
-    """Return whether a point has a finite, non-negative value and lies on the x axis (a log axis has no zero)."""
+def is_drawable(point: Point, *, log_x: bool, log_y: bool = False) -> bool:
+    """Return whether a point has finite, non-negative coordinates that lie on their axes (a log axis has no zero)."""
     x_is_there = (SMALLEST if log_x else 0) <= point.x <= LARGEST
-    return x_is_there and 0 <= point.y <= LARGEST  # a NaN fails every comparison
+    return x_is_there and (SMALLEST if log_y else 0) <= point.y <= LARGEST  # a NaN fails every comparison
 
 
 def swatch(style: int) -> str:
@@ -187,6 +187,7 @@ def line_chart(
     y_title: str,
     log_x: bool,
     description: str,
+    log_y: bool = False,
 ) -> str:
     """Draw an ``<svg>`` with axes, gridlines, a line per series and, if the layout has room, their names.
 
@@ -195,22 +196,24 @@ def line_chart(
             drawn.
         key: A name that is unique in the page, from which ids are made.
         description: A description for screen readers; plain text like all other strings.
+        log_y: Whether the y axis is logarithmic, too, and shows every value.
 
-    Works for any floats. Early values far above all others are cut off at the top edge (``y_range``).
+    Works for any floats. On a linear y axis early values far above all others are cut off at the top (``y_range``).
     """
     if layout.labels:
         longest = max((len(s.label) for s in series), default=0)
         layout = replace(layout, right=round(layout.right + 14 + LABEL_UNIT * min(longest, LABEL_LENGTH)))
     left, right, top, bottom = layout.plot
-    drawn = [[p for p in s.points if is_drawable(p, log_x=log_x)] for s in series]
+    drawn = [[p for p in s.points if is_drawable(p, log_x=log_x, log_y=log_y)] for s in series]
     places = [p.x for points in drawn for p in points] or [1.0]
     x_ticks = log_ticks(min(places), max(places)) if log_x else linear_ticks(0.0, max(places), integer=True)
-    y_ticks = linear_ticks(*y_range(drawn))
+    heights = [p.y for points in drawn for p in points] or [1.0]
+    y_ticks = log_ticks(min(heights), max(heights)) if log_y else linear_ticks(*y_range(drawn))
     # A log axis may end between two round numbers; a linear one may too, on the right: no empty strip there.
     # But it has room between its ends, and on a linear one for two ticks.
     x_high = max(places) if max(places) >= (x_ticks[0] * (1 + 1e-6) if log_x else x_ticks[1]) else x_ticks[1]
     x = Axis(x_ticks[0], x_high, left, right, log_x, tuple(t for t in x_ticks if t <= x_high * (1 + 1e-9)))
-    y = Axis(y_ticks[0], y_ticks[-1], bottom, top, False, tuple(y_ticks))
+    y = Axis(y_ticks[0], y_ticks[-1], bottom, top, log_y, tuple(y_ticks))
     clip = f"clip-{key}-{layout.name}"
     lines = [_series(s, x, y, clip) for s in series]
     labels = _end_labels(series, drawn, x, y) if layout.labels else []
@@ -245,7 +248,7 @@ def _axes(x: Axis, y: Axis, x_title: str, y_title: str) -> list[str]:
     parts = [f'<text class="axis-title" x="{0}" y="{y.end - 20:.0f}">{html.escape(y_title)}</text>']
     for tick in y.ticks:
         at = y.at(tick)
-        label = tick_label(tick, y.ticks, is_log=False)
+        label = tick_label(tick, y.ticks, is_log=y.is_log)
         parts += [
             f'<path class="grid" d="M{x.begin:.0f} {at:.1f}H{x.end:.0f}"/>',
             f'<text class="tick" x="{x.begin - 8:.0f}" y="{at + 4:.1f}" text-anchor="end">{label}</text>',
@@ -270,7 +273,7 @@ def _series(series: Series, x: Axis, y: Axis, clip: str) -> str:
     """Draw the line (a new sub-path after each gap) and its markers, each with a tooltip."""
     path, spots, pen_is_down = [], [], False
     for point in series.points:
-        if not is_drawable(point, log_x=x.is_log):
+        if not is_drawable(point, log_x=x.is_log, log_y=y.is_log):
             pen_is_down = False
             continue
         at_x, at_y = x.at(point.x), max(y.at(point.y), -1e4)  # far off the picture is far enough

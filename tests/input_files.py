@@ -86,7 +86,7 @@ MAKE = {
     ".arrow": arrow_of,
     ".feather": lambda texts: arrow_of(texts, stream=False),
 }
-OF_PYARROW = {".parquet", ".arrow", ".feather", ".zst"}
+OF_PYARROW = (".parquet", ".arrow", ".feather", ".zst")
 KINDS = [
     pytest.param(kind, packing, marks=[needs_pyarrow] if {kind, packing} & OF_PYARROW else [])
     for kind in MAKE

@@ -88,7 +88,7 @@ MAKE = {
 }
 OF_PYARROW = (".parquet", ".arrow", ".feather", ".zst")
 KINDS = [
-    pytest.param(kind, packing, marks=[needs_pyarrow] if {kind, packing} & OF_PYARROW else [])
+    pytest.param(kind, packing, marks=[needs_pyarrow] if {kind, packing} & set(OF_PYARROW) else [])
     for kind in MAKE
     for packing in PACK
 ]

@@ -202,7 +202,7 @@ def one(asked: str) -> None:
 @click.option("--out", type=Path, required=True, help="The results file; what it holds is not trained again.")
 @click.option("--max-bytes", default=200_000_000, show_default=True, help="Of the training text.")
 @click.option("--eval-bytes", default=1 << 20, show_default=True, help="Of the held-out text.")
-@click.option("--arms", default=",".join(ARMS), help="Names, separated by semicolons. Default: all.")
+@click.option("--arms", default=";".join(ARMS), help="Names, separated by semicolons. Default: all.")
 @click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
 @click.option("--seconds", default=1e6, help="Start nothing after this time.")
 @click.option("--device", default="auto")
@@ -212,7 +212,7 @@ def run(
     jobs: int, seconds: float, device: str, commit: str,
 ) -> None:  # fmt: skip
     """Search every arm, and train the best of each with more seeds."""
-    names = list(ARMS) if arms == ",".join(ARMS) else arms.split(";")
+    names = arms.split(";")
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": []}
     cards = card_jobs.Cards(jobs, seconds)
     with tempfile.TemporaryDirectory() as shards:

@@ -118,6 +118,7 @@ def test_patches_are_the_defined_ones(documents: list[bytes], patcher: str, min_
     assert len(ids) - sizes.sum() < min_bytes + extra
 
 
+@pytest.mark.slow
 @both
 def test_a_changed_byte_changes_nothing_before_it(patcher: str) -> None:
     model = make(patcher, cross_attention=True)
@@ -152,6 +153,7 @@ def test_cached_logits_are_the_uncached_ones(patcher: str) -> None:
             stepper.push([TEXT[step], TEXT[step + 40], TEXT[step // 2]])
 
 
+@pytest.mark.slow
 @both
 def test_probabilities_of_the_next_byte_sum_to_one(patcher: str) -> None:
     model = make(patcher)

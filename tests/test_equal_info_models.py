@@ -178,6 +178,7 @@ def tokenization(name: str) -> Codec:
     return codec_from_spec("gzip-16") if name == "gzip-16" else learn_codec(name, [TEXT])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*LEARNED, "gzip-16", "paper", "m1"])
 def test_every_tokenization_is_trained_on(name: str, tmp_path: Path) -> None:
     """By the ordinary trainer, from the codec in the run's folder; its gain over knowing nothing is reported."""
@@ -234,6 +235,7 @@ def fastcompress(*words: object) -> str:
     return result.output
 
 
+@pytest.mark.slow
 def test_the_whole_way_by_commands(tmp_path: Path) -> None:
     """M1 on bytes, its codebook and the published windows, M2 on each, and their scores with all that they cost."""
     (tmp_path / "text.txt").write_bytes(TEXT * 4)

@@ -114,8 +114,7 @@ def test_heads(device: str, softcap: float | None) -> None:
 
 def test_who_can() -> None:
     hopper, ampere = (9, 0), (8, 0)
-    for kind in ("head", "all"):
-        machine = MachineConfig(float8=kind)  # type: ignore[arg-type]
+    for machine in (MachineConfig(float8="head"), MachineConfig(float8="all")):
         check_float8(machine, "bfloat16", hopper)
         with pytest.raises(ConfigError, match=r"float8 is .*8\.9"):
             check_float8(machine, "bfloat16", ampere)
@@ -136,6 +135,7 @@ def test_a_run_on_a_cpu_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_model_learns_as_in_bfloat16() -> None:
     """The same first loss within rounding, and about the same one after some steps, from the same weights and rows."""
     config = GPTConfig.modern(vocab_size=257, num_layers=2, num_heads=2, width=32, context_length=32)

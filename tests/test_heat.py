@@ -158,6 +158,7 @@ def test_numbers_fall_into_buckets() -> None:
 # --- the model -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segments", CODECS)
 def test_a_changed_byte_changes_nothing_before_it(segments: str) -> None:
     """Raw bytes are changed and cut anew: all costs before the first symbol that differs stay."""

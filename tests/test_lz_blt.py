@@ -164,6 +164,7 @@ def test_training_rows_are_windows_of_documents(canonical: bool) -> None:
                 np.testing.assert_array_equal(row[name], expected[name][place : place + 9])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouping", ["fixed", "match"])
 @pytest.mark.parametrize("canonical", [False, True])
 def test_later_bytes_change_no_cost_of_stable_tokens(grouping: str, canonical: bool) -> None:
@@ -182,6 +183,7 @@ def test_later_bytes_change_no_cost_of_stable_tokens(grouping: str, canonical: b
     assert not torch.allclose(nats[:, 3:5], costs(model, rows, [b"xx" + text[2:]])[:, 3:5], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_probabilities_of_the_next_token_sum_to_one() -> None:
     """Over all tokens of greedy parses and the end, each from the cost of the text with that token."""
     codec = LZ77Codec(lz77.Params(window=12, min_length=2, max_length=6, depth=3))
@@ -373,6 +375,7 @@ def test_a_mask_makes_a_bound_exact_and_no_worse() -> None:
     assert exact.nats < bound.nats
 
 
+@pytest.mark.slow
 def test_the_whole_way_of_a_run(tmp_path: Path) -> None:
     """It learns a document by heart, to under 0.05 bits per byte, resumes, is kept, scored and continues it."""
     document = b"She sells sea shells by the sea shore; the shells she sells are sea-shore shells."

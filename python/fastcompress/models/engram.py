@@ -12,7 +12,7 @@ short causal convolution mixes in neighbouring positions:
 
 Norms have no gains here. Tables and the convolution start at zero, so a model starts equal to the one without, and
 n-grams that training never met add nothing. Dense Adam takes steps of full size for rows that are rarely met, which can
-hurt (in one unpublished run with tables of 2^17 rows, bits per byte rose from 1.458 to 1.528); tune ``embedding_rate``.
+hurt (in one unpublished run with tables of 2^17 rows, bits per byte rose from 1.458 to 1.528); tune ``memory_rate``.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Kernels:
     Attributes:
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out, the oracle).
         logits_at_once: Largest number of logits in memory at a time; None for one that suits the device.
-        float8: Products that training computes in float8 on cards (``float8.py``): none (``"off"``), those of heads
-            with large vocabularies (``"head"``), or those of the blocks' matrices, too (``"all"``).
+        float8: Products that training computes in float8 on cards (``float8.py``): none (``"off"``), those of a
+            GPT's head (``"head"``), or those of the blocks' matrices, too (``"all"``).
     """
 
     attention: AttentionKind = "sdpa"

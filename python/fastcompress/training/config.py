@@ -66,8 +66,8 @@ class MachineConfig:
             scaling and without ``checkpoint_activations``; ``"off"``: never.
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out).
         float8: Products that training computes in 8-bit floating point (``models/float8.py``), on cards that have it
-            (Ada, Hopper and later): none (``"off"``), those of heads with large vocabularies (``"head"``), or those of
-            the blocks' matrices, too (``"all"``). Evaluations use the weights as they are.
+            (Ada, Hopper and later): none (``"off"``), those of a GPT's head (``"head"``), or those of the
+            blocks' matrices, too (``"all"``). Evaluations use the weights as they are.
         logits_at_once: Largest number of logits in memory at a time. Default: suits the device.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; a smaller one needs less
             memory. Default: all.

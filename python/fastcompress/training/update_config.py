@@ -71,8 +71,8 @@ class MuonConfig:
         kind: ``"muon"``.
         learning_rate: Peak learning rate of matrices.
         embedding_rate: Peak learning rate of embeddings, which AdamW updates, as it does the groups below.
-        memory_rate: Peak learning rate of tables of n-grams (Engram), whose rows are met far less often than tokens; at
-            the rate of embeddings they learn the training text by heart. None: that of embeddings.
+        memory_rate: Peak learning rate of tables of n-grams (Engram). At that of embeddings, models were worse than
+            without the tables (benchmarks/LOG.md). None: that of embeddings.
         spelled_rate: Peak learning rate of the vectors of spelled bytes, of which a token sums many. None: that of
             embeddings.
         head_rate: Peak learning rate of heads.

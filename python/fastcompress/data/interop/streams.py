@@ -19,6 +19,7 @@ offset bytes field
 from __future__ import annotations
 
 import struct
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -75,9 +76,9 @@ class _Stream(TokenFormat):
             end_of_text = max(as_end(end_of_text, array.dtype, self.name) for array in arrays)
         return releasing(_divide(arrays, end_of_text, self._mark_first), arrays)
 
+    @abstractmethod
     def _map(self, path: Path, dtype: str | None) -> npt.NDArray[Any]:
         """Map the ids of a file into memory."""
-        raise NotImplementedError
 
 
 class NanoGPT(_Stream):

@@ -29,6 +29,7 @@ SIZE = {"num_layers": 6, "num_heads": 6, "width": 384, "context_length": 512}
 MODEL = {"preset": "modern", "mlp": "gelu", **SIZE}  # of the baseline
 MUON = {"kind": "muon", "embedding_rate": 0.1}
 ADAMW = {"kind": "adamw", "learning_rate": 6e-3}
+OTHER_RATES = {"embedding_rate": 0.1, "head_rate": 4e-3, "vector_rate": 4e-3, "beta1": 0.8, "epsilon": 1e-10}
 RECIPE = {"mlp": "relu2", "softcap": 15.0, "value_residual": True, "num_heads": 3}
 BIGRAMS = {"engram_layers": [0, 2, 4], "engram_orders": [2], "engram_heads": 4, "engram_rows": 65536}
 
@@ -37,12 +38,9 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
     "baseline": ({}, MUON, 1.0, 3),
     "baseline, four fifths": ({}, MUON, 0.8, 3),
     "AdamW": ({}, ADAMW, 1.0, 3),
-    "AdamW, Muon's other rates": (
-        {},
-        {**ADAMW, "embedding_rate": 0.1, "head_rate": 4e-3, "vector_rate": 4e-3, "beta1": 0.8, "epsilon": 1e-10},
-        1.0,
-        3,
-    ),
+    "AdamW, Muon's other rates": ({}, {**ADAMW, **OTHER_RATES}, 1.0, 3),
+    "AdamW at 2e-3, Muon's other rates": ({}, {**ADAMW, **OTHER_RATES, "learning_rate": 2e-3}, 1.0, 3),
+    "AdamW at 6e-4, Muon's other rates": ({}, {**ADAMW, **OTHER_RATES, "learning_rate": 6e-4}, 1.0, 1),
     "embeddings at 0.03": ({}, {**MUON, "embedding_rate": 0.03}, 1.0, 1),
     "embeddings at 0.3": ({}, {**MUON, "embedding_rate": 0.3}, 1.0, 1),
     "SwiGLU": ({"mlp": "swiglu"}, MUON, 1.0, 3),
@@ -65,6 +63,11 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
     "Engram at 0.01": ({"engram_layers": [1]}, {**MUON, "memory_rate": 0.01}, 1.0, 1),
     "Engram of bigrams at 0.01": (BIGRAMS, {**MUON, "memory_rate": 0.01}, 1.0, 3),
 }
+
+
+def speed_key(arm: str) -> str:
+    """Return what decides an arm's speed, its model and the kind of its optimizer."""
+    return json.dumps([settings_of(arm), ARMS[arm][1]["kind"]])
 
 
 def settings_of(arm: str) -> dict[str, Any]:
@@ -135,20 +138,24 @@ def one(arm: str, seed: int, shards: Path, validation: Path, speed: bool, device
 @click.option("--out", type=Path, required=True, help="The results file; arms that it holds are not trained again.")
 @click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
 @click.option("--seconds", default=1e6, help="Start nothing after this time.")
+@click.option("--part", type=click.Choice(["both", "runs", "speeds"]), default="both", show_default=True)
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
-def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, commit: str) -> None:
-    """Train every arm that is missing, then time each of them."""
+def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, part: str, commit: str) -> None:
+    """Train every arm that is missing, then time those of different speeds."""
 
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": [], "speeds": {}}
     done = {(one["arm"], one["seed"]) for one in found["runs"]}
     seeds = max(number for *_, number in ARMS.values())
     wanted = [(arm, seed) for seed in range(seeds) for arm in ARMS if seed < ARMS[arm][3] and (arm, seed) not in done]
-    timed = [arm for arm in ARMS if arm not in found["speeds"] and ARMS[arm][3] > 1 and ARMS[arm][2] == 1.0]
+    seen = {speed_key(arm) for arm in found["speeds"]}
+    first_of = {speed_key(arm): arm for arm in reversed(ARMS)}
+    timed = [arm for key, arm in reversed(first_of.items()) if key not in seen]
 
     def command_of(arm: str, seed: int, *flags: str) -> list[str]:
         return [__file__, "one", arm, str(seed), "--shards", str(shards), "--validation", str(validation), *flags]
 
     cards = card_jobs.Cards(jobs, seconds)
+    wanted, timed = [] if part == "speeds" else wanted, [] if part == "runs" else timed
     found["runs"] += filter(None, cards.run([command_of(*pair) for pair in wanted]))
     speeds = cards.run([command_of(arm, 0, "--speed") for arm in timed], per_card=1)
     found["speeds"] |= {figures["arm"]: figures["tokens_per_second"] for figures in filter(None, speeds)}
@@ -166,11 +173,12 @@ def rows_of(found: dict[str, Any]) -> list[list[str]]:
         flops[one_run["arm"]] = one_run["flops"] / one_run["steps"]
     base, shorter = (statistics.mean(scores[name]) for name in ("baseline", "baseline, four fifths"))
     slope = (base - shorter) / math.log(1 / 0.8)  # bits per byte for e times the steps; negative
+    speeds = {speed_key(arm): speed for arm, speed in found["speeds"].items()}
     rows = []
     for arm, values in scores.items():
         change = statistics.mean(values) - base
         by_flops = change - slope * math.log(flops[arm] / flops["baseline"])
-        speed = found["speeds"].get(arm)
+        speed = speeds.get(speed_key(arm))
         seconds = "" if speed is None else f"{change - slope * math.log(found['speeds']['baseline'] / speed):+.4f}"
         deviation = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
         rows.append(

@@ -6,8 +6,9 @@ Needs a CUDA card; PATH is a clone of https://github.com/karpathy/nanoGPT or of 
 Each trainer runs in a process of its own, one after another in each round, on random ids from a file, as its own loop
 runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows,
 float8-head, float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its `scripts/base_train.py`
-but for the loader, in place of which batches lie on the card. A round is 5 stretches of steps on the first card; the
-figure is the median of all stretches. A first, untimed round on all cards fills the cache of compiled kernels.
+(with and without its `--fp8`) but for the loader, in place of which batches lie on the card. A round is 5 stretches of
+steps on the first card; the figure is the median of all stretches. A first, untimed round on all cards fills the cache
+of compiled kernels.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +137,7 @@ def nanogpt(clone: Path, folder: Path) -> dict[str, Any]:
     return stretches(step, num_steps, rows * context)
 
 
-def nanochat(clone: Path, folder: Path) -> dict[str, Any]:
+def nanochat(clone: Path, folder: Path, *, float8: bool = False) -> dict[str, Any]:
     """nanochat's model of depth 12, with full attention: torch alone has no fast kernel for its sliding windows."""
     rows, context, vocab_size, passes, num_steps = LARGE_STEP
     sys.path.insert(0, str(clone))
@@ -147,6 +149,18 @@ def nanochat(clone: Path, folder: Path) -> dict[str, Any]:
         model = GPT(GPTConfig(context, vocab_size, n_layer=12, n_head=6, n_kv_head=6, n_embd=768, window_pattern="L"))
     model.to_empty(device="cuda")
     model.init_weights()
+    if float8:
+        from nanochat.fp8 import (  # type: ignore[import-not-found]
+            Float8LinearConfig,
+            convert_to_float8_training,
+        )
+
+        def is_large(module: torch.nn.Module, name: str) -> bool:
+            sizes = (module.in_features, module.out_features) if isinstance(module, torch.nn.Linear) else (0,)
+            return min(sizes) >= 128 and not any(size % 16 for size in sizes)
+
+        recipe = Float8LinearConfig.from_recipe_name("tensorwise")
+        convert_to_float8_training(model, config=recipe, module_filter_fn=is_large)
     optimizer = model.setup_optimizer()
     compiled = torch.compile(model, dynamic=False)
     ids = torch.from_numpy(np.fromfile(ids_file(folder, vocab_size), np.uint16).astype(np.int64))
@@ -214,7 +228,11 @@ def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -
 
 # ------------------------------------------------------------------ all of them
 
-TRAINERS: dict[str, Callable[[Path, Path], dict[str, Any]]] = {"nanogpt": nanogpt, "nanochat": nanochat}
+TRAINERS: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
+    "nanogpt": nanogpt,
+    "nanochat": nanochat,
+    "nanochat+float8": partial(nanochat, float8=True),
+}
 
 
 @click.group()
@@ -241,7 +259,8 @@ def one(trainer: str, clone: Path, folder: Path) -> None:
 @click.option("--out", type=Path, required=True, help="The results file.")
 def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: int, commit: str, out: Path) -> None:
     """Measure all, round after round, and write a results file."""
-    clones = {name: path for name, path in (("nanogpt", nanogpt), ("nanochat", nanochat)) if path is not None}
+    given = {"nanogpt": nanogpt, "nanochat": nanochat, "nanochat+float8": nanochat}
+    clones = {name: path for name, path in given.items() if path is not None}
     names = [*clones, *filter(None, presets.split(","))]
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
@@ -274,7 +293,7 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
         for name, rounds_ in measured.items()
         if rounds_
     }
-    clones_named = " ".join(f"--{name} PATH" for name in clones)
+    clones_named = " ".join(f"--{name} PATH" for name in clones if "+" not in name)
     command = f"trainers.py compare --presets {presets} --rounds {rounds} {clones_named}"
     card_jobs.write(out, {**card_jobs.header("trainers", command, commit), "trainers": figures})
 

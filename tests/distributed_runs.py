@@ -29,6 +29,7 @@ from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import FastcompressError
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.models.protocol import Batch
+from fastcompress.training import spread
 from fastcompress.training.config import ParallelKind, TrainConfig
 from fastcompress.training.distributed import join_ranks
 from fastcompress.training.loss import LossModule
@@ -156,10 +157,10 @@ def gradients(kind: ParallelKind | None, micro_batch_size: int) -> dict[str, tor
     model = dataclasses.replace(TIED, init="gpt2").build()
     batch: Batch = uneven_batch()
     with join_ranks(torch.device("cpu")) as ranks:
-        spread = spread_for(ranks, kind or "ddp")
+        over = spread_for(ranks, kind or "ddp")
         step = OptimizerStep(
-            spread.wrap(LossModule(model)), make_optimizer(model, CONFIG), micro_batch_size=micro_batch_size,
-            clip_norm=None, spread=spread,
+            over.wrap(LossModule(model)), make_optimizer(model, CONFIG), micro_batch_size=micro_batch_size,
+            clip_norm=None, spread=over,
         )  # fmt: skip
         step.gradients({name: column[ranks.rank :: ranks.size] for name, column in batch.items()})
         found = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
@@ -171,10 +172,10 @@ def overflow_is_skipped() -> bool:
     torch.manual_seed(0)
     model = MODEL.build()
     with join_ranks(torch.device("cpu")) as ranks:
-        spread = spread_for(ranks, "fsdp")
-        loss, scaler = spread.wrap(LossModule(model)), torch.amp.GradScaler("cpu", init_scale=8.0)
+        over = spread_for(ranks, "fsdp")
+        loss, scaler = over.wrap(LossModule(model)), torch.amp.GradScaler("cpu", init_scale=8.0)
         step = OptimizerStep(
-            loss, make_optimizer(model, CONFIG), micro_batch_size=4, clip_norm=None, scaler=scaler, spread=spread
+            loss, make_optimizer(model, CONFIG), micro_batch_size=4, clip_norm=None, scaler=scaler, spread=over
         )
         batch = {name: column[ranks.rank :: ranks.size] for name, column in uneven_batch().items()}
         step.gradients(batch)
@@ -224,6 +225,7 @@ def main(folder: Path) -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     found: dict[str, Any] = {}
+    spread.WHOLE_BYTES, whole_bytes = 0, spread.WHOLE_BYTES  # as if each model were too large to be gathered at once
     for kind in KINDS:
         steps = [start(folder / kind, parallel=kind, self_check=True).steps]
         steps.append(start(folder / f"{kind}-parts", parallel=kind, micro_batch_size=1).steps)
@@ -240,6 +242,10 @@ def main(folder: Path) -> None:
         for size in (1, 2, 4):
             save_file(gradients(kind, size), folder / f"gradients-{kind}-{size}-{rank}.safetensors")
         found[kind]["reductions"] = [count_reductions(kind, size) for size in (1, 4)]
+    spread.WHOLE_BYTES = whole_bytes
+    if can_shard("cpu"):
+        start(folder / "fsdp-whole", TIED, parallel="fsdp")
+        found["fsdp"]["reductions of the whole"] = count_reductions("fsdp", 1)
     found["overflow"] = overflow_is_skipped() if can_shard("cpu") else None
     found["refused"] = None if can_shard("cpu") else error_of(lambda: start(folder / "no", parallel="fsdp"))
     found["again"] = error_of(lambda: start(folder / "ddp"))

@@ -109,6 +109,13 @@ def test_two_processes_train_as_one_does(folder: Path, kind: str, name: str) -> 
         assert_near(folder / f"{kind}{name}", folder / f"{other}{name}")
 
 
+@shards
+def test_a_small_model_is_gathered_at_once(folder: Path) -> None:
+    """The same losses from one gathering of weights, and gradients brought together once."""
+    assert_near(folder / "fsdp-whole", folder / "one-tied")
+    assert of_rank(folder, 0)["fsdp"]["reductions of the whole"] == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tied_head_and_activation_checkpointing_train_alike(folder: Path, kind: str) -> None:
     assert_near(folder / f"{kind}-tied", folder / "one-tied")

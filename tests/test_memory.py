@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -23,9 +24,11 @@ from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.training import memory
-from fastcompress.training.config import TrainConfig
+from fastcompress.training.config import MachineConfig, TrainConfig
+from fastcompress.training.device import kernels_of
 from fastcompress.training.distributed import Ranks
 from fastcompress.training.optimizer import make_optimizer
+from fastcompress.training.spread import WHOLE_BYTES
 from fastcompress.training.train import train
 from tests.forked_commands import Server
 
@@ -42,7 +45,8 @@ import torch
 from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.models.gpt import GPTConfig
-from fastcompress.training.config import TrainConfig
+from fastcompress.training.config import MachineConfig, TrainConfig
+from fastcompress.training.device import kernels_of
 from fastcompress.training.train import train
 
 torch.set_num_threads(1)
@@ -146,7 +150,13 @@ def test_each_process_has_a_part_of_what_fsdp_divides() -> None:
         for kind, size in (("ddp", 1), ("ddp", 4), ("fsdp", 4))
     )
     assert (ddp.weights, ddp.optimizer) == (alone.weights, alone.optimizer)
-    assert (fsdp.weights, fsdp.optimizer) == (alone.weights // 4, alone.optimizer // 4)
+    assert (fsdp.weights, fsdp.optimizer) == (alone.weights // 4 + 2 * alone.weights, alone.optimizer // 4)
+    large = dataclasses.replace(model, num_layers=96, width=768)  # too large to be gathered at once
+    assert large.size("cpu", kernels_of(MachineConfig())).parameters > WHOLE_BYTES // 4
+    for parts in (1, 4):
+        config = TrainConfig(steps=1, parallel="fsdp")
+        part = memory.estimate_memory(large, config, ranks=Ranks(0, parts)).weights
+        assert part == 4 * (large.size("cpu", kernels_of(MachineConfig())).parameters // parts)
     assert 4 * ddp.activations == 4 * fsdp.activations == alone.activations  # of their rows
 
 

@@ -230,11 +230,13 @@ def test_rates_on_the_device_are_rates(kind: str) -> None:
 
 
 def test_steps_are_recorded_where_they_are_the_same_kernels() -> None:
-    """One card, no loss scaling, nothing computed again, and only where it is wanted."""
+    """Whole copies of a model, no loss scaling, nothing computed again, and only where it is wanted."""
     cuda, cpu = torch.device("cuda"), torch.device("cpu")
     assert can_record(MachineConfig(), cuda, 1, scales_losses=False)
     assert not can_record(MachineConfig(), cpu, 1, scales_losses=False)
-    assert not can_record(MachineConfig(), cuda, 2, scales_losses=False)
+    assert can_record(MachineConfig(), cuda, 2, scales_losses=False)
+    assert not can_record(MachineConfig(parallel="fsdp"), cuda, 2, scales_losses=False)
+    assert can_record(MachineConfig(parallel="fsdp"), cuda, 1, scales_losses=False)
     assert not can_record(MachineConfig(), cuda, 1, scales_losses=True)
     assert not can_record(MachineConfig(cuda_graph="off"), cuda, 1, scales_losses=False)
     assert not can_record(MachineConfig(checkpoint_activations=True), cuda, 1, scales_losses=False)

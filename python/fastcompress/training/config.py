@@ -62,8 +62,8 @@ class MachineConfig:
         precision: ``"auto"``: bfloat16 autocast on CUDA cards that compute in it, float16 with loss scaling
             on older ones, float32 elsewhere.
         compile: ``"auto"``: ``torch.compile`` on CUDA, with a warning and eager execution where that fails.
-        cuda_graph: ``"auto"``: record a compiled step as a CUDA graph (``training/graph.py``) on one card, without loss
-            scaling and without ``checkpoint_activations``; ``"off"``: never.
+        cuda_graph: ``"auto"``: record a compiled step as a CUDA graph (``training/graph.py``) on one card or under
+            ``"ddp"``, without loss scaling and without ``checkpoint_activations``; ``"off"``: never.
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out).
         float8: Products that training computes in 8-bit floating point (``models/float8.py``), on cards that have it
             (Ada, Hopper and later): none (``"off"``), those of a GPT's head (``"head"``), or those of the

@@ -17,21 +17,25 @@ from fastcompress.training.config import MachineConfig
 from fastcompress.training.optimizer import OptimizerStep
 
 WARM_UP = 3  # steps that make the optimizer's state, and what libraries allocate when they are first called
+WARM_UP_RANKS = 11  # DistributedDataParallel times its first ten steps with events, which a recording forbids
 
 
 def can_record(machine: MachineConfig, device: torch.device, num_ranks: int, *, scales_losses: bool) -> bool:
-    """Return whether steps under these settings are the same kernels every time, on one card."""
+    """Return whether steps under these settings are the same kernels every time: FSDP allocates as it goes."""
     return (
         device.type == "cuda"
         and machine.cuda_graph != "off"
-        and num_ranks == 1
+        and (num_ranks == 1 or machine.parallel == "ddp")
         and not scales_losses
         and not machine.checkpoint_activations
     )
 
 
 class GraphedStep(OptimizerStep):
-    """An `OptimizerStep` that is recorded after some steps. If it cannot be, it goes on as it was, with a warning."""
+    """An `OptimizerStep` that is recorded after some steps. If it cannot be, it goes on as it was, with a warning.
+
+    Ranks record their reductions of gradients, too, and replay them together; if one cannot record, none does.
+    """
 
     _graph: torch.cuda.CUDAGraph | None = None
     _num_steps = 0
@@ -41,7 +45,7 @@ class GraphedStep(OptimizerStep):
         self._num_steps += 1
         if self._num_steps == 1:
             self._prepare()
-        if self._num_steps == WARM_UP + 1:
+        if self._num_steps == 1 + (WARM_UP if self.spread.ranks.size == 1 else WARM_UP_RANKS):
             self._record(batch)
         if self._graph is None:
             return super().__call__(batch, learning_rate)
@@ -66,12 +70,14 @@ class GraphedStep(OptimizerStep):
         self.optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
         torch.cuda.empty_cache()  # the graph's memory is its own
-        graph = torch.cuda.CUDAGraph()
+        graph, reason = torch.cuda.CUDAGraph(), ""
         try:
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._outputs: tuple[Tensor, Tensor] = self.update(self._inputs)
         except Exception as error:  # whatever a library does that graphs forbid
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if self.spread.ranks.maximum(float(bool(reason))) > 0:
+            reason = reason or "another process cannot"
             warnings.warn(f"the step cannot be recorded as a CUDA graph and runs without: {reason}", stacklevel=3)
             torch.cuda.synchronize()
             self.optimizer.zero_grad(set_to_none=True)

@@ -29,6 +29,7 @@ from fastcompress.models.protocol import ModelConfig
 from fastcompress.training.config import MuonConfig, TrainConfig
 from fastcompress.training.device import kernels_of
 from fastcompress.training.distributed import ALONE, Ranks
+from fastcompress.training.spread import is_gathered_whole
 
 _FLOAT_BYTES = 4
 _BYTES_PER_SCORED_LOGIT = 8  # at most: logits and log-softmax
@@ -62,11 +63,13 @@ def estimate_memory(
     if config.machine.checkpoint_activations and size.recomputed_per_row is not None:
         kept = min(kept, size.recomputed_per_row)
     parts = ranks.size if config.machine.parallel == "fsdp" else 1
+    # Of weights and gradients, while a step needs them.
+    gathered = 2 * size.parameters if parts > 1 and is_gathered_whole(size.parameters) else 0
     moments = 2 * size.parameters
     if isinstance(config.optimizer, MuonConfig):
         moments -= size.matrix_parameters
     return MemoryEstimate(
-        weights=_FLOAT_BYTES * size.parameters // parts,
+        weights=_FLOAT_BYTES * (size.parameters // parts + gathered),
         optimizer=_FLOAT_BYTES * (size.parameters + moments) // parts,  # with the gradients
         copies=_FLOAT_BYTES * (2 * size.parameters + moments),  # those of the self-check and the first rank are whole
         activations=_FLOAT_BYTES * rows * kept,

@@ -7,12 +7,13 @@ Each trainer runs in a process of its own, one after another in each round, on r
 runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows,
 float8-head, float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its `scripts/base_train.py`
 (with and without its `--fp8`) but for the loader, in place of which batches lie on the card. A round is 5 stretches of
-steps on the first card; the figure is the median of all stretches. A first, untimed round on all cards fills the cache
-of compiled kernels.
+steps, after compilation; the figure is the median of all stretches. Where there are several cards, each runs one
+trainer at a time, and the trainers change cards from round to round.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -264,26 +265,26 @@ def compare(nanogpt: Path | None, nanochat: Path | None, presets: str, rounds: i
     names = [*clones, *filter(None, presets.split(","))]
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
-        commands = {
-            name: [sys.executable, __file__, "one", name, "--folder", folder, "--clone", str(clones.get(name, "."))]
-            for name in names
-        }
         cards = results_file.cards()
-        places = [{**os.environ, "CUDA_VISIBLE_DEVICES": cards[n % len(cards)]} for n in range(len(names))]
-        compiling = [
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=place)
-            for command, place in zip(commands.values(), places, strict=True)
-        ]
-        for process in compiling:  # side by side; figures count from the next round on
-            process.wait()
-        for number in range(rounds):
-            for name in names:
-                done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True, env=places[0])
+
+        def measure(card: int, number: int) -> None:
+            """Time the trainers whose turn it is on a card."""
+            for name in names[(card - number) % len(cards) :: len(cards)]:
+                done = subprocess.run(
+                    [sys.executable, __file__, "one", name, "--folder", folder, "--clone", str(clones.get(name, "."))],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "CUDA_VISIBLE_DEVICES": cards[card]},
+                )
                 if done.returncode != 0:
                     click.echo(f"{name} failed: code {done.returncode}", err=True)
                     continue
                 measured[name].append(json.loads(done.stdout.splitlines()[-1]))
                 click.echo(f"{number} {name} {statistics.median(measured[name][-1]['tokens_per_second']):,.0f}")
+
+        for number in range(rounds):
+            with concurrent.futures.ThreadPoolExecutor(len(cards)) as pool:
+                list(pool.map(measure, range(len(cards)), [number] * len(cards)))
     figures = {
         name: {
             "tokens_per_second": statistics.median(rate for one in rounds_ for rate in one["tokens_per_second"]),

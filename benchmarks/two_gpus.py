@@ -152,7 +152,7 @@ def parity(folder: Path, shards: Path, validation: Path) -> dict[str, Any]:
         return {**answer, "losses": losses_of(run_folder)}
 
     stopped = {name: folder / f"{name} stopped" for name in INTERRUPTED}
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:  # runs side by side: no speed is measured here
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:  # runs side by side: no speed is measured here
         straight = {name: pool.submit(run, name, folder / name) for name in STRAIGHT}
         halves = {name: pool.submit(run, name, place, stop=True) for name, place in stopped.items()}
         found = {name: job.result() for name, job in straight.items()}

@@ -10,7 +10,6 @@ model lets a position see its own chat only. Padding at the end of a row counts 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,12 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.codec import ChatCodec
+from fastcompress.data import packing
 from fastcompress.data.chat import Chat, answer_bytes, chat_hash, parse_chat
 from fastcompress.data.rows import WEIGHT, Row
 from fastcompress.errors import DataError
 
 if TYPE_CHECKING:
     from fastcompress.data.shards import TokenDataset
+
+_PADDING = {"document": -1}  # a document of its own
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class ChatRows:
     def training_row(self, dataset: TokenDataset, begin: int) -> Row:
         """Return row number `begin` of packed chats, padded to S events."""
         assert isinstance(dataset, PackedChats)
-        return _padded(joined(dataset.row(begin)), self.context_length)
+        return packing.padded(joined(dataset.row(begin)), self.context_length, _PADDING)
 
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the only row of a chat, given as `chat_to_json` writes it."""
@@ -92,7 +94,7 @@ class ChatRows:
     def stack(self, rows: Sequence[Row]) -> Row:
         """Return a batch: each column of the rows along a new first dimension, padded at the end to equal lengths."""
         length = max(len(row[WEIGHT]) for row in rows)
-        padded = [_padded(row, length) for row in rows]
+        padded = [packing.padded(row, length, _PADDING) for row in rows]
         return {name: np.stack([row[name] for row in padded]) for name in self.columns}
 
     def num_events(self, dataset: TokenDataset) -> float:
@@ -107,21 +109,7 @@ class ChatRows:
 
 def joined(chats: Sequence[SpelledChat]) -> Row:
     """Concatenate chats to the columns of one row."""
-    lengths = [len(chat.weight) for chat in chats]
-    return {
-        "input": np.concatenate([chat.ids[:-1] for chat in chats]).astype(np.int64),
-        "target": np.concatenate([chat.ids[1:] for chat in chats]).astype(np.int64),
-        "position": np.concatenate([np.arange(length) for length in lengths]),
-        "document": np.repeat(np.arange(len(chats)), lengths),
-        WEIGHT: np.concatenate([chat.weight for chat in chats]).astype(np.float32),
-    }
-
-
-def _padded(row: Row, length: int) -> Row:
-    """Append events that do not count, in a document of their own."""
-    missing = length - len(row[WEIGHT])
-    fill = dict.fromkeys(row, 0) | {"document": -1}
-    return {name: np.pad(column, (0, missing), constant_values=fill[name]) for name, column in row.items()}
+    return packing.joined([chat.ids for chat in chats], [chat.weight for chat in chats])
 
 
 class PackedChats:
@@ -167,32 +155,7 @@ class PackedChats:
 
 
 def pack(lengths: Sequence[int], capacity: int) -> list[list[int]]:
-    """Pack items into bins by best fit decreasing: the longest first, each into the fullest bin with room for it.
-
-    Args:
-        lengths: The length of each item, at most `capacity`.
-        capacity: The length that a bin holds.
-
-    Returns:
-        The indices of the items in each bin.
-    """
-    bins: list[list[int]] = []
-    with_room: dict[int, list[int]] = {}  # room to bins
-    rooms: list[int] = []  # the keys of `with_room`, in order
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        place = bisect_left(rooms, lengths[index])
-        if place == len(rooms):
-            bins.append([])
-            chosen, room = len(bins) - 1, capacity
-        else:
-            room = rooms[place]
-            chosen = with_room[room].pop()
-            if not with_room[room]:
-                del with_room[room], rooms[place]
-        bins[chosen].append(index)
-        left = room - lengths[index]
-        if left not in with_room:
-            with_room[left] = []
-            insort(rooms, left)
-        with_room[left].append(chosen)
-    return bins
+    """Return the indices of the items in each bin, packed by `fastcompress.data.packing.best_fit`."""
+    order, counts = packing.best_fit(np.array(lengths, np.int64), capacity)
+    ends = np.cumsum(counts).tolist()
+    return [order[end - count : end].tolist() for end, count in zip(ends, counts.tolist(), strict=True)]

@@ -35,6 +35,7 @@ SHAPE: dict[str, Any] = {"num_layers": 2, "num_heads": 2, "width": 32, "context_
 TRAINING: dict[str, Any] = {
     "steps": 24, "batch_size": 6, "learning_rate": 5e-3, "eval_every": 8, "log_every": 1, "device": "cpu",
     "compile": "off", "precision": "float32", "num_threads": 1, "eval_batch_size": 4, "seed": 3,
+    "order": 1,  # the only one when they were written
 }  # fmt: skip
 
 

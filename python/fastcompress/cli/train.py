@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 @click.option("--run-dir", required=True, help="Folder of the run: settings, codec, metrics, checkpoints.")
 @click.option("--resume", is_flag=True, help="Continue the run in --run-dir; its settings need not be repeated.")
 @corpus_options
-@click.option("--shards", metavar="DIRECTORY", help="Shards written by encode, instead of --corpus and --codec.")
+@click.option("--shards", metavar="DIRECTORY[:WEIGHT]", multiple=True,
+              help="Shards written by encode, instead of --corpus and --codec. Given several times, rows are drawn "
+              "from each in proportion to its weight.  [default weight: 1]")  # fmt: skip
 @click.option("--codec", "codec_spec", metavar="CODEC", help=f"{CODEC_HELP}  [default: byte]")
 @click.option("--config", "config_file", metavar="FILE",
               help="Settings in TOML, in sections: model, optimizer, schedule, machine, evaluation, data.")  # fmt: skip
@@ -49,7 +51,7 @@ def train(
     corpus: str | None,
     text_key: str,
     max_bytes: int | None,
-    shards: str | None,
+    shards: Sequence[str],
     codec_spec: str | None,
     config_file: str | None,
     assignments: tuple[str, ...],
@@ -67,14 +69,14 @@ def train(
     model, training, source = given_settings(config_file, assignments, options)
     if not resume:  # a run that goes on knows its text and its codec
         if not (corpus or shards):
-            corpus, shards = source.get("corpus"), source.get("shards")
+            corpus, shards = source.get("corpus"), shards_of(source)
         codec_spec = codec_spec or source.get("codec")
     if resume:
         _need_run(directory)
     if resume and not (corpus or shards):
         data = RunData.load(directory)
     else:
-        need_one(corpus=corpus, shards=shards)
+        need_one(corpus=corpus, shards=tuple(shards))
         data = RunData.given(corpus, text_key, max_bytes, shards)
         if resume:
             data = data.of_run(directory)
@@ -121,6 +123,20 @@ def given_settings(
             lay_over(settings, f"model.{name}" if name in MODEL_OPTIONS else full_names[name], value)
     model, data = settings.pop("model", {}), settings.pop("data", {})
     return model, settings, data
+
+
+def shards_of(source: dict[str, Any]) -> list[str]:
+    """Return the directories of shards in the section data of a file of settings, each perhaps with a weight.
+
+    Raises ConfigError if they are not names.
+    """
+    from fastcompress.errors import ConfigError
+
+    shards = source.get("shards", [])
+    shards = [shards] if isinstance(shards, str) else shards
+    if not isinstance(shards, list) or not all(isinstance(part, str) for part in shards):
+        raise ConfigError(f"data.shards is {shards!r}; it must be DIRECTORY or a list of DIRECTORY:WEIGHT")
+    return shards
 
 
 def _new_settings(
@@ -201,6 +217,8 @@ def _train(
 
     def foretell(forecast: Forecast) -> None:
         click.echo(f"{directory}: {forecast}", err=True)
+        for name, figures in zip(data.names, forecast.reading, strict=True):
+            click.echo(f"{name}: {figures}", err=True)
 
     def show(record: dict[str, Any]) -> None:
         track(record)

@@ -11,7 +11,7 @@ import click
 from fastcompress.cli.inputs import CODEC_HELP, corpus_options, need_one
 from fastcompress.cli.output import json_option, show_result
 from fastcompress.cli.run_data import RunData
-from fastcompress.cli.train import given_settings
+from fastcompress.cli.train import given_settings, shards_of
 from fastcompress.cli.train_options import training_options
 from fastcompress.training.config import HORIZONS
 from fastcompress.training.settings_file import parse_setting
@@ -71,7 +71,10 @@ def tune(
     """
     model, training, source = given_settings(config_file, assignments, options)
     if not (corpus or shards):
-        corpus, shards = source.get("corpus"), source.get("shards")
+        corpus, several = source.get("corpus"), shards_of(source)
+        if len(several) > 1:
+            raise click.UsageError("data.shards names several directories; tune searches on one")
+        shards = several[0] if several else None
     codec_spec = codec_spec or source.get("codec")
     need_one(corpus=corpus, shards=shards)
     need_one(**{name: training.get(name) for name in HORIZONS if name != "steps"})
@@ -121,8 +124,8 @@ def _run(search: Search, data: RunData, codec_spec: str, output: Path) -> dict[s
 
     codec = data.codec(codec_spec)
     validation = data.documents("validation", codec)
-    if data.shards is not None:
-        return run_search(search, Path(data.shards), validation, output)
+    if data.directories:
+        return run_search(search, data.directories[0][0], validation, output)
     make_folder(output, output)
     tokens = output / "tokens" / f"{data.loaded.fingerprint[:12]}-{codec.fingerprint[:12]}"
     try:

@@ -10,20 +10,26 @@ if _TYPE_CHECKING:
     from fastcompress.data.inputs import DocumentReader, Skipped
     from fastcompress.data.interop import TOKEN_FORMATS
     from fastcompress.data.loader import RowLoader
+    from fastcompress.data.mixture import Mixture
+    from fastcompress.data.packing import PackedDocuments
     from fastcompress.data.rows import Rows, TokenRows
     from fastcompress.data.shards import TokenDataset, write_encoded, write_shards, write_splits
     from fastcompress.data.statistics import token_statistics, vocabulary_statistics
+    from fastcompress.data.torch_dataset import TorchDataset
 
 __all__ = [
     "TOKEN_FORMATS",
     "Corpus",
     "Document",
     "DocumentReader",
+    "Mixture",
+    "PackedDocuments",
     "RowLoader",
     "Rows",
     "Skipped",
     "TokenDataset",
     "TokenRows",
+    "TorchDataset",
     "load_corpus",
     "read_chats",
     "split_chats",
@@ -42,11 +48,14 @@ _show(
         "Corpus": "corpora",
         "Document": "corpora",
         "DocumentReader": "inputs",
+        "Mixture": "mixture",
+        "PackedDocuments": "packing",
         "RowLoader": "loader",
         "Rows": "rows",
         "Skipped": "inputs",
         "TokenDataset": "shards",
         "TokenRows": "rows",
+        "TorchDataset": "torch_dataset",
         "load_corpus": "corpora",
         "read_chats": "chat",
         "split_chats": "chat",

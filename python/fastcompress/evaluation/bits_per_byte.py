@@ -87,7 +87,7 @@ class Evaluation:
         return dataclasses.asdict(self)
 
 
-def bits_per_byte(nats: float, num_bytes: int) -> float:
+def bits_per_byte(nats: float, num_bytes: float) -> float:
     """Convert a sum of nats over ``num_bytes`` raw bytes; ``DataError`` when there are none."""
     if num_bytes <= 0:
         raise DataError("bits per byte need at least one byte of text")

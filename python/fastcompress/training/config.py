@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from fastcompress.data.orders import check_order
+from fastcompress.data.packing import Packing
 from fastcompress.errors import ConfigError
 from fastcompress.models.settings import (
     check_choices,
@@ -154,6 +156,9 @@ class TrainConfig:
             time, it scores fewer. Such a run is not reproducible to the bit.
         batch_size: Rows per step, each of the model's context length.
         seed: Seed for initial weights, dropout and batch order.
+        order: Version of the batch order (``data/orders.py``). Default: the newest for a new run, and that of the run
+            on resuming; runs of releases that had one order only have order 1.
+        packing: How documents share rows: ``"none"``, ``"best_fit"`` or ``"split"`` (``data/packing.py``).
         log_every: Steps between training lines in ``metrics.jsonl``.
         self_check: Check for leaks from the future, uncleared gradients and the like before a run (about a second).
         optimizer, schedule, machine, evaluation: The sections.
@@ -165,6 +170,8 @@ class TrainConfig:
     seconds: float | None = None
     batch_size: int = 64
     seed: int = 0
+    order: int | None = None
+    packing: Packing = "none"
     log_every: int = 10
     self_check: bool = True
     optimizer: OptimizerConfig = AdamWConfig()  # noqa: RUF009 (frozen)
@@ -186,6 +193,9 @@ class TrainConfig:
         check_positive(self, "flops", "seconds", may_lack=("flops", "seconds"))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed must be a whole number in [0, 2**63), not {self.seed!r}")
+        if self.order is not None:
+            check_order(self.order)
+        check_choices(self, packing=Packing)
         if self.batch_size % self.micro_batch:
             raise ConfigError(
                 f"micro_batch_size {self.machine.micro_batch_size} must divide batch_size {self.batch_size}, "

@@ -46,7 +46,7 @@ def stop_diverged(run: TrainingRun, step: int) -> None:
     """
     loader = run.feed.loader
     # A loader of its own: the run's belongs to the thread that reads ahead.
-    own = RowLoader(loader.dataset, loader.rows, batch_size=loader.batch_size, seed=loader.seed)
+    own = RowLoader(loader.dataset, loader.rows, batch_size=loader.batch_size, seed=loader.seed, order=loader.order)
     documents = own.documents(step)
     shown = ", ".join(map(str, documents[:SHOWN_DOCUMENTS]))
     more = f" and {len(documents) - SHOWN_DOCUMENTS} more" if len(documents) > SHOWN_DOCUMENTS else ""

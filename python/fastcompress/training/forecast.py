@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fastcompress.data.loader import EpochFigures
 from fastcompress.training.memory import estimate_memory, memory_for_each
 from fastcompress.training.trial import seconds_per_step
 
@@ -22,6 +23,7 @@ class Forecast:
         steps: The number of steps left.
         seconds: The time for them, without evaluations, measured by two trial passes.
         num_processes: The number of processes.
+        reading: What an epoch of each dataset holds and leaves out.
     """
 
     memory: int
@@ -29,6 +31,7 @@ class Forecast:
     steps: int
     seconds: float
     num_processes: int = 1
+    reading: tuple[EpochFigures, ...] = ()
 
     def __str__(self) -> str:
         of = f" of {self.available / 1e9:.1f} GB" if self.available is not None else ""
@@ -47,7 +50,7 @@ def make_forecast(run: TrainingRun) -> Forecast:
     else:
         steps = max(1, round(((horizon.seconds or 0.0) - run.wall.read()) / max(each, 1e-9)))
     need = estimate_memory(run.model.config, run.config, run.device.type, run.ranks)
-    return Forecast(need.total, available, steps, steps * each, run.ranks.size)
+    return Forecast(need.total, available, steps, steps * each, run.ranks.size, run.feed.loader.figures)
 
 
 def _time(seconds: float) -> str:

@@ -190,14 +190,15 @@ class TrainingRun:
         loss = float(self.ranks.mean(self.loss_sum)) / self.at.loss_steps
         now = self.watch.read()
         tokens_per_second = (self.at.tokens - self.logged[0]) / max(now - self.logged[1], 1e-9)
-        data, rows = self.feed.loader.dataset, self.feed.loader.rows
-        num_events = rows.num_events(data)  # of the whole corpus
-        self.at.train_bits_per_byte = bits_per_byte(loss * num_events, data.num_bytes)
+        loader = self.feed.loader
+        num_events, num_bytes = loader.text_per_epoch
+        self.at.train_bits_per_byte = bits_per_byte(loss * num_events, num_bytes)
         self.loss_sum.zero_()
         self.at.loss_steps, self.logged = 0, (self.at.tokens, now)
         self.report(
             "train",
-            epoch=self.feed.loader.epoch(self.at.step),
+            epoch=loader.epoch(self.at.step),
+            epochs=loader.epochs(self.at.step),
             loss=loss,
             train_bits_per_byte=self.at.train_bits_per_byte,
             learning_rate=self.learning_rate,
@@ -206,7 +207,7 @@ class TrainingRun:
             peak_memory_bytes=peak_memory_bytes(self.device),
             **speed_figures(
                 tokens_per_second,
-                bytes_per_token=data.num_bytes / num_events,
+                bytes_per_token=num_bytes / num_events,
                 flops_per_token=self.flops_per_step / self.tokens_per_step,
                 peak=self.peak_flops,
             ),

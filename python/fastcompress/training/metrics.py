@@ -6,7 +6,8 @@ so far. ``event`` is the kind of record:
     "train"   the mean over the steps since the last such line: loss (nats per token), train_bits_per_byte,
               tokens_per_second, bytes_per_second (of raw text), mfu and peak_flops (None where the device's peak is not
               known; ``utilization.py`` has the formula); and as they are now: learning_rate (of matrices),
-              learning_rates (by the role of a group), gradient_norm (before clipping), peak_memory_bytes, epoch
+              learning_rates (by the role of a group), gradient_norm (before clipping), peak_memory_bytes, epoch,
+              epochs (of each dataset of a mixture; epoch is the most of them)
     "eval"    validation_bits_per_byte, validation_bytes (the size of the sample that it is on), train_bits_per_byte,
               is_best
 """

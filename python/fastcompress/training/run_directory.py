@@ -19,6 +19,7 @@ from typing import Any
 
 from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
+from fastcompress.data.mixture import Mixture
 from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
@@ -30,7 +31,8 @@ from fastcompress.training.config import TrainConfig
 FORMAT = "fastcompress-run"
 VERSION = 1
 # The settings that decide which tokens a step sees; the others may change when a run is resumed.
-_FIXED_TRAIN_SETTINGS = ("batch_size", "seed")
+_FIXED_TRAIN_SETTINGS = ("batch_size", "seed", "order", "packing")
+_OLDER_SETTINGS = {"order": 1, "packing": "none"}  # what runs had before these settings existed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +177,8 @@ class RunDirectory:
         _check_same("model", {"kind": was["kind"]}, {"kind": now["kind"]}, self.path)
         _check_same("model", was, now, self.path)
         fixed = {name: getattr(config, name) for name in _FIXED_TRAIN_SETTINGS}
-        _check_same("training", {name: stored["train"].get(name) for name in fixed}, fixed, self.path)
+        was = {name: stored["train"].get(name, _OLDER_SETTINGS.get(name)) for name in fixed}
+        _check_same("training", was, fixed, self.path)
         optimizer = stored["train"].get("optimizer", {}).get("kind", "adamw")  # older runs had no other
         _check_same("training", {"optimizer": optimizer}, {"optimizer": config.optimizer.kind}, self.path)
         self.check_codec(rows.codec)
@@ -196,6 +199,11 @@ class RunDirectory:
             raise FormatError(
                 f"{self.config}: its model is damaged ({error}); restore it, or choose another directory"
             ) from error
+
+    def order(self) -> int:
+        """Return the version of the order in which the run visits its rows; errors as ``read_config``."""
+        order: int | None = self.read_config()["train"].get("order")
+        return 1 if order is None else order
 
     def check_codec(self, codec: Codec) -> None:
         """Raise MismatchError unless the run was trained with ``codec``; other errors as ``read_config``."""
@@ -220,7 +228,7 @@ def _sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def describe_data(train_data: TokenDataset, validation: Sequence[bytes]) -> dict[str, dict[str, Any]]:
+def describe_data(train_data: TokenDataset | Mixture, validation: Sequence[bytes]) -> dict[str, dict[str, Any]]:
     """Describe the data of a run for config.json: sizes for people, fingerprints for checks."""
     return {
         "training": {

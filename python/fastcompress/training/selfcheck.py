@@ -11,12 +11,14 @@ from __future__ import annotations
 import copy
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from fastcompress.data.rows import WEIGHT
-from fastcompress.errors import SelfCheckError
-from fastcompress.models.protocol import LanguageModel
+from fastcompress.data.packing import DocumentRows, joined
+from fastcompress.data.rows import WEIGHT, Row, Rows
+from fastcompress.errors import ConfigError, SelfCheckError
+from fastcompress.models.protocol import LanguageModel, device_of, evaluation_mode
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import loss_of
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer
@@ -114,6 +116,46 @@ def check_accumulation(
     if not (_distance(parts, whole) <= TOLERANCE and abs(parts_loss / whole_loss - 1) <= TOLERANCE):
         raise SelfCheckError(
             "accumulating four micro-batches gives other gradients than one batch: divide each loss by their number"
+        )
+
+
+def check_documents_apart(model: LanguageModel, rows: Rows) -> None:
+    """Check that documents packed into one row do not see each other, on a copy of the initialized model.
+
+    Raises ConfigError. Draws from torch's global generator.
+    """
+    length = min(MAX_EVENTS, rows.context_length) // 2
+    if not isinstance(rows, DocumentRows) or not length:
+        return
+    probe = copy.deepcopy(model).eval()
+    redraw_weights(probe)
+    ids = np.random.PCG64(0).random_raw((3, length + 1)) % np.uint64(rows.codec.vocab_size)
+    weight = np.ones(length, np.float32)
+    batch = rows.stack([joined([first.astype(np.uint32), ids[2].astype(np.uint32)], [weight] * 2) for first in ids[:2]])
+    check_apart(probe, batch, length, "documents")
+
+
+def check_apart(model: LanguageModel, batch: Row, num_first: int, what: str) -> None:
+    """Check that a part of a row costs the same after another part, and alone.
+
+    Args:
+        model: The model.
+        batch: Two rows, equal from event `num_first` on, where their second part begins.
+        num_first: The number of events in the first part.
+        what: A name of the parts, for the error.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    with evaluation_mode(model), torch.inference_mode():
+        tensors = {name: torch.from_numpy(column).to(device_of(model)) for name, column in batch.items()}
+        nats = model.nats(tensors)  # float32[2, S]
+        alone = model.nats({name: column[:1, num_first:] for name, column in tensors.items()})[0]  # float32[rest]
+    if not (torch.allclose(nats[0, num_first:], nats[1, num_first:], rtol=1e-3, atol=1e-3)
+            and torch.allclose(nats[0, num_first:], alone, rtol=1e-3, atol=1e-3)):  # fmt: skip
+        raise ConfigError(
+            f"a model of kind {model.config.kind} lets {what} in one row see each other: it must honour the columns "
+            "position and document"
         )
 
 

@@ -21,9 +21,10 @@ from fastcompress.data.chat import Chat, Message, chat_to_json
 from fastcompress.data.chat_rows import ChatRows, PackedChats, joined
 from fastcompress.data.rows import num_symbols
 from fastcompress.errors import ConfigError, DataError
-from fastcompress.models.protocol import LanguageModel, device_of, evaluation_mode
+from fastcompress.models.protocol import LanguageModel
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.training.config import TrainConfig
+from fastcompress.training.selfcheck import check_apart
 from fastcompress.training.train import TrainResult, train
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def chat_settings(pretraining: TrainConfig, num_rows: int, **settings: Any) -> T
     fitted = {
         "steps": None, "tokens": None, "flops": None, "seconds": None, "eval_every": None, "eval_bytes": None,
         "warmup": min(WARMUP, 1.0 - pretraining.schedule.cooldown), "batch_size": batch_size, "self_check": False,
+        "order": None, "packing": "none",
         "micro_batch_size": micro if micro is not None and batch_size % micro == 0 else None, **rates,
     }  # fmt: skip
     if not any(settings.get(name) is not None for name in ("steps", "tokens", "flops")):
@@ -195,16 +197,7 @@ def check_chats_apart(model: LanguageModel, rows: ChatRows) -> None:
             f"a context of {rows.context_length} tokens is too short for chats; use a model with a longer one"
         )
     batch = rows.stack([joined([first, one]) for first in (one, other)])
-    with evaluation_mode(model), torch.inference_mode():
-        tensors = {name: torch.from_numpy(column).to(device_of(model)) for name, column in batch.items()}
-        nats = model.nats(tensors)  # float32[2, S]
-        alone = model.nats({name: column[:1, num_first:] for name, column in tensors.items()})[0]  # float32[S / 2]
-    if not (torch.allclose(nats[0, num_first:], nats[1, num_first:], rtol=1e-3, atol=1e-3)
-            and torch.allclose(nats[0, num_first:], alone, rtol=1e-3, atol=1e-3)):  # fmt: skip
-        raise ConfigError(
-            f"a model of kind {model.config.kind} lets chats in one row see each other: it must honour the columns "
-            "position and document"
-        )
+    check_apart(model, batch, num_first, "chats")
 
 
 def _two_words(rows: ChatRows) -> tuple[str, str]:

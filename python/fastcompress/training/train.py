@@ -8,9 +8,9 @@
   the bit, as one that never stopped.
 
 A resumed run continues from ``last.safetensors``. Schedule, horizon, evaluation and machine settings may differ; model,
-codec, texts, batch size and seed may not. Scores on different validation samples cannot be compared, so with another
-``eval_bytes`` the run is scored at once, and the best score starts anew. A run that has reached its horizon is left
-unchanged, even if a shorter horizon is given.
+codec, texts, batch size, seed, order and packing may not. Scores on different validation samples cannot be compared,
+so with another ``eval_bytes`` the run is scored at once, and the best score starts anew. A run that has reached its
+horizon is left unchanged, even if a shorter horizon is given.
 
 After Ctrl-C or SIGTERM, the run finishes the step (or the batch of an evaluation), saves, and raises KeyboardInterrupt
 or SystemExit.
@@ -29,6 +29,9 @@ from torch import Tensor
 
 from fastcompress.codec import Codec
 from fastcompress.data.loader import RowLoader
+from fastcompress.data.mixture import Mixture
+from fastcompress.data.orders import NEWEST_ORDER
+from fastcompress.data.packing import pack
 from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, MismatchError
@@ -54,7 +57,7 @@ from fastcompress.training.memory import check_memory, fit_to_machine, memory_fo
 from fastcompress.training.metrics import read_records
 from fastcompress.training.recompute import recomputed
 from fastcompress.training.run_directory import RunDirectory, describe_data
-from fastcompress.training.selfcheck import self_check
+from fastcompress.training.selfcheck import check_documents_apart, self_check
 from fastcompress.training.snapshots import restore
 from fastcompress.training.spread import spread_for
 from fastcompress.training.trial import compile_if_wanted
@@ -95,7 +98,7 @@ class TrainResult:
 def train(
     model_config: ModelConfig,
     codec: Codec,
-    train_data: TokenDataset,
+    train_data: TokenDataset | Mixture,
     validation: Sequence[bytes],
     config: TrainConfig,
     run_directory: Path,
@@ -112,7 +115,8 @@ def train(
 
     Args:
         model_config: The configuration of the model, of any kind; the model reads rows of ``codec``.
-        codec, train_data: The codec, and at least ``context_length + 1`` tokens encoded by it.
+        codec, train_data: The codec, and at least ``context_length + 1`` tokens encoded by it, or a mixture of such
+            datasets.
         validation: Raw documents; the best checkpoint is the best on the first ``eval_bytes`` of them,
             in windows that do not overlap.
         run_directory: The folder of the run, made if missing (``training/run_directory.py`` lists its files).
@@ -140,9 +144,11 @@ def train(
     with contextlib.ExitStack() as stack:
         ranks = stack.enter_context(join_ranks(choose_device(config.machine.device)))
         device = ranks.device(choose_device(config.machine.device))
-        loader = RowLoader(
-            train_data, rows, batch_size=config.batch_size, seed=config.seed, rank=ranks.rank, world_size=ranks.size
-        )
+        if config.order is None:
+            order = ranks.on_first(directory.order) if resume else NEWEST_ORDER
+            config = config.override({"order": order})
+        loader = _make_loader(train_data, rows, config, ranks)
+        rows = loader.rows
         available = memory_for_each(device, ranks)
         fitted = fit_to_machine(config, model_config, device, ranks, available)
         check_memory(model_config, fitted, device, available, ranks)
@@ -153,7 +159,7 @@ def train(
         stack.enter_context(torch.random.fork_rng(cards_of(device)))
         feed = stack.enter_context(BatchFeed(loader, device))
         check = config.self_check and not resume
-        model = _make_model(model_config, codec, initial, config, ranks, device, check=check)
+        model = _make_model(model_config, rows, initial, config, ranks, device, check=check)
         if config.machine.checkpoint_activations:
             stack.enter_context(recomputed(model))
         spread = spread_for(ranks, config.machine.parallel)
@@ -174,6 +180,20 @@ def train(
         return _result(run)
 
 
+def _make_loader(train_data: TokenDataset | Mixture, rows: Rows, config: TrainConfig, ranks: Ranks) -> RowLoader:
+    dataset, rows = pack(train_data, rows, config.packing)
+    assert config.order is not None
+    return RowLoader(
+        dataset,
+        rows,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        rank=ranks.rank,
+        world_size=ranks.size,
+        order=config.order,
+    )
+
+
 def _call_on_first(ranks: Ranks, callback: Callable[..., object], *arguments: Any) -> None:
     """Call back on the first rank; what the callback returns is not sent to the others, its error is."""
 
@@ -189,7 +209,7 @@ def _lock(stack: contextlib.ExitStack, directory: RunDirectory, *, create: bool)
 
 def _make_model(
     model_config: ModelConfig,
-    codec: Codec,
+    rows: Rows,
     initial: Mapping[str, Tensor] | None,
     config: TrainConfig,
     ranks: Ranks,
@@ -205,13 +225,14 @@ def _make_model(
     model = model_config.build(kernels_of(config.machine))
     if config.machine.float8 == "all":
         multiply_in_float8(model)
-    model.read_codec(codec)
+    model.read_codec(rows.codec)
     if initial is not None:
         model.load_state_dict(initial)
     model.to(device)
     if check:  # before the model is spread over ranks
         with torch.random.fork_rng(cards_of(device)):
             self_check(model, config)
+            check_documents_apart(model, rows)
     if not ranks.is_first:  # whose dropout goes on from the draws of the weights
         torch.manual_seed(ranks.seed(config.seed))
     return model
@@ -224,7 +245,7 @@ def threads_for(model_config: ModelConfig, config: TrainConfig) -> int:
     return choose_threads(config.micro_batch, model_config.context_length, model_config.width)
 
 
-def _check_inputs(codec: Codec, train_data: TokenDataset, validation: Sequence[bytes]) -> None:
+def _check_inputs(codec: Codec, train_data: TokenDataset | Mixture, validation: Sequence[bytes]) -> None:
     if train_data.codec_fingerprint != codec.fingerprint:
         raise MismatchError(f"the training data was not encoded by codec {codec.name}: encode it again with this one")
     if not any(validation):

@@ -80,15 +80,15 @@ def make_codec(name: str) -> Codec:
     return ByteCodec() if name == "byte" else BPECodec(BPE.train(DOCUMENTS, vocab_size=320))
 
 
-def start(name: str, directory: Path, **passed: Any) -> None:
-    """Make the run `name`, or go on with it (`resume=True`), in `directory`."""
+def start(name: str, directory: Path, *, resume: bool = False, **changes: Any) -> None:
+    """Make the run `name`, or go on with it, in `directory`, perhaps with changed settings of training."""
     golden = RUNS[name]
     codec = make_codec(golden.codec)
     preset = {"modern": GPTConfig.modern, "workshop": GPTConfig.workshop}[golden.preset]
     model = preset(vocab_size=codec.vocab_size + 1, **{**SHAPE, **golden.model})
-    config = TrainConfig(**{**TRAINING, **golden.training})
+    config = TrainConfig(**{**TRAINING, **golden.training, **changes})
     data = TokenDataset.from_documents(DOCUMENTS, codec)
-    train(model, codec, data, HELD_OUT, config, directory, progress=False, **passed)
+    train(model, codec, data, HELD_OUT, config, directory, progress=False, resume=resume)
 
 
 def curve_of(directory: Path) -> dict[str, list[str]]:

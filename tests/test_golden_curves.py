@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fastcompress.data.orders import NEWEST_ORDER
+from fastcompress.errors import MismatchError
 from fastcompress.training.checkpoint import load_run
 from tests import golden_runs
 
@@ -55,3 +57,22 @@ def test_a_run_of_checkpoint_version_1_goes_on_to_the_same_losses(tmp_path: Path
     golden_runs.start("stopped", folder, resume=True)
     expected = json.loads(golden_runs.CURVES.read_text())["curves"]["stopped"]
     assert_same_curve(golden_runs.curve_of(folder), expected)
+
+
+def test_a_run_of_an_older_release_keeps_its_order_and_a_new_one_has_the_newest(tmp_path: Path) -> None:
+    """Settings that name no order: the run resumes with order 1, in which it began, as its losses show."""
+    folder = tmp_path / "run"
+    shutil.copytree(golden_runs.OLD_RUN, folder)
+    assert "order" not in json.loads((folder / "config.json").read_text())["train"]
+    with pytest.raises(MismatchError, match="its training setting order is 1, not 2"):
+        golden_runs.start("stopped", folder, resume=True, order=2)
+    with pytest.raises(MismatchError, match="its training setting packing is 'none', not 'split'"):
+        golden_runs.start("stopped", folder, resume=True, order=None, packing="split")
+    golden_runs.start("stopped", folder, resume=True, order=None)
+    assert json.loads((folder / "config.json").read_text())["train"]["order"] == 1
+    if not golden_runs.draws_other_dropout("stopped"):
+        expected = json.loads(golden_runs.CURVES.read_text())["curves"]["stopped"]
+        assert_same_curve(golden_runs.curve_of(folder), expected)
+    golden_runs.start("stopped", tmp_path / "new", order=None)
+    assert json.loads((tmp_path / "new" / "config.json").read_text())["train"]["order"] == NEWEST_ORDER
+    assert golden_runs.curve_of(tmp_path / "new")["losses"] != golden_runs.curve_of(folder)["losses"]

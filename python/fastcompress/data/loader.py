@@ -57,10 +57,10 @@ class EpochFigures:
     num_cut: int | None = None
 
     def __str__(self) -> str:
-        parts = [f"{self.num_rows:,} rows per epoch", f"{self.num_dropped:,} tokens left out"]
+        parts = [(self.num_rows, "row", "per epoch"), (self.num_dropped, "token", "left out")]
         if self.num_cut is not None:
-            parts += [f"{self.num_padding:,} places padded", f"{self.num_cut:,} documents cut"]
-        return ", ".join(parts)
+            parts += [(self.num_padding, "place", "padded"), (self.num_cut, "document", "cut")]
+        return ", ".join(f"{number:,} {noun}{'s' * (number != 1)} {end}" for number, noun, end in parts)
 
 
 class RowLoader:

@@ -145,7 +145,7 @@ def _warnings(data: RunData, own: RunData | None, documents: list[bytes], codec:
         yield "the run's own text is not known, so it was not checked whether it was trained on this one"
         return
     if data is not own:
-        yield f"{data.name} is not the text that the run was given ({own.corpus or own.shards}); compare with care"
+        yield f"{data.name} is not the text that the run was given ({own.corpus or own.name}); compare with care"
     try:
         num_seen = own.num_trained_on(documents, codec)
     except FastcompressError as error:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -92,12 +92,6 @@ class Mixture:
         for dataset, count in zip(self.datasets, self.counts, strict=True):
             digest.update(f"{dataset.fingerprint} {count}\n".encode())
         return digest.hexdigest()
-
-    def document_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield the range of each document, as if the datasets lay end to end."""
-        begins = [0, *accumulate(dataset.num_tokens for dataset in self.datasets)]
-        for dataset, shift in zip(self.datasets, begins, strict=False):
-            yield from ((shift + begin, shift + end) for begin, end in dataset.document_ranges())
 
 
 class Assignment:

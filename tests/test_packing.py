@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from fastcompress.bpe import BPE
 from fastcompress.codec import BPECodec, ByteCodec
 from fastcompress.data import PackedDocuments, RowLoader, TokenDataset, TokenRows
+from fastcompress.data.best_fit import best_fit
 from fastcompress.data.canonical_rows import CanonicalRows
-from fastcompress.data.packing import PACKINGS, DocumentRows, PackedRows, Packing, best_fit, pack
+from fastcompress.data.packing import PACKINGS, DocumentRows, PackedRows, Packing, pack
 from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.models.gpt import GPT, GPTConfig
 from fastcompress.models.protocol import Batch

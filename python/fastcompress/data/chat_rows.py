@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fastcompress.codec import ChatCodec
 from fastcompress.data import packing
+from fastcompress.data.best_fit import best_fit
 from fastcompress.data.chat import Chat, answer_bytes, chat_hash, parse_chat
 from fastcompress.data.rows import WEIGHT, Row
 from fastcompress.errors import DataError
@@ -155,7 +156,7 @@ class PackedChats:
 
 
 def pack(lengths: Sequence[int], capacity: int) -> list[list[int]]:
-    """Return the indices of the items in each bin, packed by `fastcompress.data.packing.best_fit`."""
-    order, counts = packing.best_fit(np.array(lengths, np.int64), capacity)
+    """Return the indices of the items in each bin, packed by `fastcompress.data.best_fit`."""
+    order, counts = best_fit(np.array(lengths, np.int64), capacity)
     ends = np.cumsum(counts).tolist()
     return [order[end - count : end].tolist() for end, count in zip(ends, counts.tolist(), strict=True)]

@@ -110,10 +110,18 @@ def test_seeds_and_epochs_differ():
             assert (one != two).any()
 
 
-def test_batches_are_the_same_in_every_release():
-    loader = TokenLoader(dataset_of(1000), context_length=16, batch_size=32, seed=1234)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "5448a72ab8dfa41570ed42f784ffdefd70d0eb9d846308fe321d600c0ea38bfe"),  # order 1
+        ({"order": 1}, "5448a72ab8dfa41570ed42f784ffdefd70d0eb9d846308fe321d600c0ea38bfe"),
+        ({"order": 2}, "4f18c1621d995af3ed027ee916e6e8760bb39c1c982b7274b00f1a40988dada2"),
+    ],
+)
+def test_batches_are_the_same_in_every_release(settings, expected):
+    loader = TokenLoader(dataset_of(1000), context_length=16, batch_size=32, seed=1234, **settings)
     digest = hashlib.sha256(b"".join(loader.batch(step)[0].astype("<i8").tobytes() for step in range(4)))
-    assert digest.hexdigest() == "5448a72ab8dfa41570ed42f784ffdefd70d0eb9d846308fe321d600c0ea38bfe"
+    assert digest.hexdigest() == expected
 
 
 def test_changing_the_inputs_leaves_the_targets():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fastcompress.errors import ConfigError
-from fastcompress.models.blocks import Rotary, SwiGLU, plain_attention
+from fastcompress.models.blocks import CausalSelfAttention, ReluSquaredMLP, Rotary, SwiGLU, plain_attention
 from fastcompress.models.gpt import GPT, GPTConfig, next_token_loss
 from fastcompress.models.protocol import Kernels
 from fastcompress.models.trunk import Context
@@ -88,6 +88,35 @@ def test_rotary_scores_depend_on_distance_only() -> None:
         torch.testing.assert_close(scores.diagonal(-distance), scores[distance, 0].expand(32 - distance))
     assert not torch.isclose(scores[1, 0], scores[2, 0])
     torch.testing.assert_close(queries.norm(dim=-1), query.norm().expand(32))
+
+
+@pytest.mark.slow
+def test_compiled_code_normalizes_before_it_rotates() -> None:
+    """Which is the same up to rounding, in the backward pass as well."""
+    attention = GPTConfig.modern(vocab_size=11, **SMALL).build().blocks[0].get_submodule("attention")
+    assert isinstance(attention, CausalSelfAttention)
+    x, context = torch.randn(2, 12, 32), Context(torch.zeros(2, 12, dtype=torch.long))
+    found = []
+    for project in (attention.project, torch.compile(attention.project, backend="eager", fullgraph=True)):
+        own = x.clone().requires_grad_()
+        query, key, value = project(own, context)  # [2, 2, 12, 16] each
+        (query.pow(3).sum() + (key * value).sum()).backward()
+        found.append((query.detach(), key.detach(), own.grad))
+    for eager, compiled in zip(*found, strict=True):
+        assert eager is not None
+        torch.testing.assert_close(compiled, eager, rtol=1e-5, atol=1e-5)
+
+
+def test_the_slope_of_relu_squared_is_that_of_its_formula() -> None:
+    """Though it is worked out from the result: also at 0, and where the square is 0 but the number is not."""
+    mlp = ReluSquaredMLP(6, bias=False)
+    torch.nn.init.eye_(mlp.expand.weight)
+    found = []
+    for forward in (mlp, lambda x: mlp.output(torch.relu(mlp.expand(x)).square())):
+        x = torch.tensor([-2.0, 0.0, 1e-30, 1e-3, 0.3, 5.0], requires_grad=True)
+        forward(x).sum().backward()
+        found.append(x.grad)
+    torch.testing.assert_close(found[0], found[1])
 
 
 def test_workshop_is_gpt2_at_the_published_size() -> None:

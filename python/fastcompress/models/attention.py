@@ -193,11 +193,27 @@ class CausalSelfAttention(nn.Module):
         )  # [B, H, T, K], 2 x [B, G, T, K]
         if self.value_residual is not None:
             value = self.value_residual(value, context)  # [B, G, T, K]
+        query, key = (self.place(z, context).to(value.dtype) for z in (query, key))
+        return query, key, value
+
+    def place(self, x: Tensor, context: Context) -> Tensor:
+        """Rotate queries or keys ``x [B, H, T, K]`` and normalize them, in float32 if x is in half precision.
+
+        A rotation keeps the norm, so both orders give the same up to rounding. In compiled code the norm comes first:
+        the backward pass then needs x only, and not the rotated float32 numbers, which the compiler would keep.
+        """
+        norm_is_first = torch.compiler.is_compiling()
+        if self.qk_norm and norm_is_first:
+            x = self.normalized(x.float() if x.dtype != torch.float64 else x)  # [B, H, T, K]
         if self.rotary is not None:  # float32 angles promote half-precision values; the norm below keeps that
-            query, key = (self.rotary(z, context.positions) for z in (query, key))
-        if self.qk_norm:  # bounds every score by sqrt(K), so no run blows up through attention
-            query, key = (F.rms_norm(z, (z.size(-1),), eps=RMS_EPSILON) for z in (query, key))
-        return query.to(value.dtype), key.to(value.dtype), value
+            x = self.rotary(x, context.positions)  # [B, H, T, K]
+        if self.qk_norm and not norm_is_first:
+            x = self.normalized(x)  # [B, H, T, K]
+        return x
+
+    def normalized(self, x: Tensor) -> Tensor:
+        """Divide ``x [B, H, T, K]`` by its root mean square, which bounds every score by sqrt(K)."""
+        return F.rms_norm(x, (x.size(-1),), eps=RMS_EPSILON)  # [B, H, T, K]
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, context: Context) -> Tensor:
         """Average values by attention over what each position sees, [B, H, T, K]."""

@@ -9,7 +9,7 @@ reports the cost through ``activation_flops_per_token``.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -106,6 +106,22 @@ class GeluMLP(nn.Module):
         return contracted
 
 
+class _ReluSquared(torch.autograd.Function):
+    """``s = max(0, x)^2``, whose derivative ``2 sqrt(s)`` needs s only, which the product after it keeps anyway."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        squared = F.relu(x).square()  # [...]
+        ctx.save_for_backward(squared)
+        return squared
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (squared,) = ctx.saved_tensors
+        slope: Tensor = 2 * squared.sqrt()  # [...]
+        return gradient * slope  # [...]
+
+
 class ReluSquaredMLP(nn.Module):
     """An MLP of four times the width, with ``max(0, x)^2`` (So et al., "Primer", arXiv 2109.08668)."""
 
@@ -115,7 +131,7 @@ class ReluSquaredMLP(nn.Module):
         self.output = nn.Linear(4 * width, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = F.relu(self.expand(x)).square()  # [B, T, 4 D]
+        hidden = _ReluSquared.apply(self.expand(x))  # type: ignore[no-untyped-call]  # [B, T, 4 D]
         contracted: Tensor = self.output(hidden)  # [B, T, D]
         return contracted
 

@@ -100,7 +100,8 @@ def _block_activations(config: GPTSettings) -> int:
     """Return the number of values that autograd keeps per event and block, without attention scores."""
     width, hidden = config.width, mlp_hidden(config.mlp, config.width)
     kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
-    kept += 4 * hidden if config.mlp == "swiglu" else 2 * hidden  # SwiGLU: gate, up, silu(gate), product
+    # GELU: its input and output; SwiGLU: gate, up, silu(gate), product.
+    kept += {"relu2": 1, "gelu": 2, "swiglu": 4}[config.mlp] * hidden
     kept += 4 * width if config.positions == "rope" else 0
     kept += 4 * width if config.qk_norm else 0
     kept += 3 * width if config.dropout else 0

@@ -43,6 +43,7 @@ LOCAL_SIZES = {
     "6x384": {"num_layers": 6, "width": 384, "num_heads": 6, "local_width": 192, "local_heads": 3},
 }
 SPELLED = {"spelled_bytes": 16}
+NGRAMS = {"ngram_orders": [3, 4, 5, 6], "ngram_rows": 16384}
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,9 @@ ARMS: dict[str, Arm] = {
     "codebook, spelled": Arm("codebook", {**GPT, **SPELLED}, masks=True),
     "dictionary without closure, spelled": Arm("greedy", {**GPT, **SPELLED}, masks=True),
     "byte-latent, spaces": Arm("byte", {"kind": "byte-latent", "patcher": "space", **LOCAL}, LOCAL_SIZES),
+    "byte-latent, spaces, n-grams": Arm(
+        "byte", {"kind": "byte-latent", "patcher": "space", **NGRAMS, **LOCAL}, LOCAL_SIZES
+    ),
     "byte-latent, LZ77": Arm("byte", {"kind": "byte-latent", "patcher": "lz77", **LOCAL}, LOCAL_SIZES),
     "HEAT, LZ77": Arm("byte", {"kind": "heat", "segments": "lz77", **LOCAL}, LOCAL_SIZES),
     "HEAT, dictionary": Arm("greedy", {"kind": "heat", "segments": "tokens", **LOCAL}, LOCAL_SIZES),

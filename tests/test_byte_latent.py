@@ -18,6 +18,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.evaluation import evaluate, generate
 from fastcompress.models import make_model_config
 from fastcompress.models.byte_latent import ByteLatent, ByteLatentConfig
+from fastcompress.models.trunk import Context
 from fastcompress.training import TrainConfig, load_run, train
 from fastcompress.training.selfcheck import redraw_weights, self_check
 from tests.reference import patches as reference
@@ -72,11 +73,14 @@ def test_patches_are_the_defined_ones(documents: list[bytes], patcher: str, min_
     assert len(ends) <= len(ids) // min_bytes
 
 
+NGRAMS = {"ngram_orders": (2, 3, 5), "ngram_rows": 50}
+
+
 @pytest.mark.parametrize("patcher", PATCHERS)
-@pytest.mark.parametrize("cross_attention", [False, True])
-def test_a_changed_byte_changes_nothing_before_it(patcher: str, cross_attention: bool) -> None:
+@pytest.mark.parametrize("changes", [{}, {"cross_attention": True}, NGRAMS], ids=str)
+def test_a_changed_byte_changes_nothing_before_it(patcher: str, changes: dict[str, object]) -> None:
     """Raw bytes are changed, and patched anew."""
-    model = make(patcher, cross_attention=cross_attention)
+    model = make(patcher, **changes)
     text = b"to be or not to be, that is the question: to be"
     ids = torch.tensor([[reference.END, *text]])
     before = model(ids)
@@ -115,7 +119,7 @@ def test_probabilities_of_the_next_byte_sum_to_one(patcher: str) -> None:
 
 @pytest.mark.parametrize("patcher", PATCHERS)
 def test_self_checks_pass(patcher: str) -> None:
-    config = ByteLatentConfig.from_json({**SMALL, "patcher": patcher, "cross_attention": True})
+    config = ByteLatentConfig.from_json({**SMALL, **NGRAMS, "patcher": patcher, "cross_attention": True})
     model = config.build()
     self_check(model, TrainConfig(steps=1))
     size = config.size()
@@ -130,10 +134,10 @@ class Uncached(ByteLatent):
 
 
 @pytest.mark.parametrize("patcher", PATCHERS)
-@pytest.mark.parametrize("cross_attention", [False, True])
-def test_cached_logits_are_the_uncached_ones(patcher: str, cross_attention: bool) -> None:
+@pytest.mark.parametrize("changes", [{}, {"cross_attention": True}, NGRAMS], ids=str)
+def test_cached_logits_are_the_uncached_ones(patcher: str, changes: dict[str, object]) -> None:
     """Lanes of unequal lengths, one of which outgrows the row again and again."""
-    cached = make(patcher, cross_attention=cross_attention)
+    cached = make(patcher, **changes)
     uncached = Uncached(cached.config)
     uncached.load_state_dict(cached.state_dict())
     steppers = [model.eval().stepper(CODEC, 3) for model in (cached, uncached)]
@@ -145,6 +149,25 @@ def test_cached_logits_are_the_uncached_ones(patcher: str, cross_attention: bool
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
         for stepper in steppers:
             stepper.push([text[step], text[(step + 7) % len(text)], text[step // 2]])
+
+
+def test_ngrams_add_vectors_to_the_bytes_that_end_them() -> None:
+    """And nothing at first, so that a model starts as the one without."""
+    texts = torch.tensor([[reference.END, *b"a ship, the ship"], [reference.END, *b"the ship, a ship"]])
+    with_them, without = make(**NGRAMS), make()
+    with_them.load_state_dict(without.state_dict(), strict=False)
+    with_them.ngram_table.weight.data.zero_()
+    torch.testing.assert_close(with_them(texts), without(texts))
+    with_them.ngram_table.weight.data.normal_()
+    context = Context(texts)
+    added = with_them.embed(context) - with_them.embedding(texts)  # [2, 17, d]
+    torch.testing.assert_close(added[0, 16], added[1, 16])  # the last five bytes are " ship" in both
+    assert not torch.allclose(added[0, 15], added[1, 15])
+    rows = with_them.ngrams(context)[0, 16]  # int64[3]
+    torch.testing.assert_close(added[0, 16], with_them.ngram_table.weight[rows].sum(0))
+    assert {name: role for name, role in with_them.parameter_roles().items() if role == "memory"} == {
+        "ngram_table.weight": "memory"
+    }
 
 
 def test_flops_are_those_that_run() -> None:
@@ -187,6 +210,10 @@ def test_bad_settings_are_refused() -> None:
         make_model_config({"kind": "byte-latent"}, CharCodec("abc"))
     with pytest.raises(ConfigError, match="patcher is 'words'; it must be one of static, space, lz77, entropy"):
         patch_rows(CODEC, 16, "words", 1, 2)
+    with pytest.raises(ConfigError, match=r"ngram_orders is \[2, 2\]; it must be a list of different whole numbers"):
+        ByteLatentConfig.from_json({"ngram_orders": [2, 2]})
+    with pytest.raises(ConfigError, match=r"ngram_orders is \[17\]; its numbers must be at most 16"):
+        ByteLatentConfig(ngram_orders=(17,))
     with pytest.raises(ConfigError, match="patches of 5 to 4 bytes"):
         patch_rows(CODEC, 16, "space", 5, 4)
     with pytest.raises(ConfigError, match="local_width is 18; it must be a multiple of twice its 4 heads"):

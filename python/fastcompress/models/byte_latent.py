@@ -20,9 +20,12 @@ from torch import Tensor
 from fastcompress.codec import ByteCodec, Codec
 from fastcompress.data.patches import PATCH_END, PATCHERS, Patcher, PatchRows, patch_ends, patch_rows
 from fastcompress.errors import ConfigError
+from fastcompress.models.engram import NGramHash, check_tables
 from fastcompress.models.local_global import LocalGlobalConfig, LocalGlobalModel
 from fastcompress.models.protocol import DEFAULT_KERNELS, Kernels
-from fastcompress.models.settings import check_counts
+from fastcompress.models.roles import MemoryTable
+from fastcompress.models.settings import check_counts, whole_numbers
+from fastcompress.models.trunk import Context
 
 _BYTES = ByteCodec()
 
@@ -35,18 +38,25 @@ class ByteLatentConfig(LocalGlobalConfig):
         patcher: "space", "lz77", "static", "entropy" or "entropy-monotone" (``data/patches.py``).
         min_bytes, max_bytes: Sizes of patches. A row has S // min_bytes places for them.
         threshold: Of an entropy patcher, in bits.
+        ngram_orders: The lengths of n-grams of bytes, each with a hashed table of vectors that are added to the byte
+            that ends the n-gram (section 3.2.1 of BLT's paper); empty for none.
+        ngram_rows: The smallest number of rows of such a table.
     """
 
     patcher: str = "space"
     min_bytes: int = 4
     max_bytes: int = 16
     threshold: float | None = None
+    ngram_orders: tuple[int, ...] = ()
+    ngram_rows: int = 65536
 
     kind: ClassVar[str] = "byte-latent"
     vocab_size: ClassVar[int] = 257  # bytes, and the end of a document
 
     def __post_init__(self) -> None:
-        check_counts(self, "min_bytes", "max_bytes")
+        check_counts(self, "min_bytes", "max_bytes", "ngram_rows")
+        object.__setattr__(self, "ngram_orders", whole_numbers(self, "ngram_orders", 2))
+        check_tables("ngram", self.ngram_orders, self.ngram_rows)
         super().__post_init__()
 
     @property
@@ -71,6 +81,9 @@ class ByteLatent(LocalGlobalModel):
 
     def __init__(self, config: ByteLatentConfig, kernels: Kernels = DEFAULT_KERNELS) -> None:
         super().__init__(config, kernels)
+        if config.ngram_orders:  # one table and head an order, as in BLT
+            self.ngrams = NGramHash(self.vocab_size, config.ngram_orders, 1, config.ngram_rows, salt=0)
+            self.ngram_table = MemoryTable(self.ngrams.num_rows, config.d)
         self._patcher = config.rows(_BYTES).patcher if config.patcher in PATCHERS else None  # see read_codec
         self.init_weights()
 
@@ -84,6 +97,13 @@ class ByteLatent(LocalGlobalModel):
         if self._patcher is None:
             raise ConfigError("the model's patches depend on its codec's entropies; call read_codec first")
         return self._patcher
+
+    def embed(self, context: Context) -> Tensor:
+        """Return the vectors of bytes, and of the n-grams that they end, ``float[B, T, d]``."""
+        x = super().embed(context)  # [B, T, d]
+        if self.config.ngram_orders:
+            x = x + self.ngram_table(self.ngrams(context)).sum(-2).to(x.dtype)  # [B, T, d]
+        return x
 
     def columns_of(self, ids: npt.NDArray[np.int64]) -> Mapping[str, npt.NDArray[np.int64]]:
         """Return where patches become known, and end."""

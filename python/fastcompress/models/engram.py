@@ -26,11 +26,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fastcompress.errors import ConfigError
 from fastcompress.models.attention import RMS_EPSILON
 from fastcompress.models.roles import MemoryTable
 from fastcompress.models.trunk import Context
 
 CONVOLUTION_TAPS = 4
+MAX_ORDER = 16
+MAX_ROWS = 1 << 30  # of a table; primes beyond take long to find
 
 
 def canonical_ids(tokens: Sequence[bytes]) -> list[int]:
@@ -49,6 +52,14 @@ def canonical_ids(tokens: Sequence[bytes]) -> list[int]:
         folded = "".join(letter for letter in text if not unicodedata.combining(letter)).strip()
         numbers.append(first.setdefault(folded, number) if folded else number)
     return numbers
+
+
+def check_tables(prefix: str, orders: Sequence[int], rows: int) -> None:
+    """Check the settings ``{prefix}_orders`` and ``{prefix}_rows`` of hashed tables. Raises ConfigError."""
+    if max(orders, default=0) > MAX_ORDER:
+        raise ConfigError(f"{prefix}_orders is {list(orders)}; its numbers must be at most {MAX_ORDER}")
+    if rows > MAX_ROWS:
+        raise ConfigError(f"{prefix}_rows is {rows}; it must be at most {MAX_ROWS}")
 
 
 def table_sizes(rows: int, num_tables: int) -> list[int]:

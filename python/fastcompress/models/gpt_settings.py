@@ -9,13 +9,12 @@ from typing import Any, ClassVar, Literal
 from fastcompress.errors import ConfigError
 from fastcompress.models.attention import ROTARY_BASE, ExclusiveKind
 from fastcompress.models.blocks import MLPKind, NormKind
-from fastcompress.models.settings import check_choices, check_counts, check_positive, is_number
+from fastcompress.models.engram import check_tables
+from fastcompress.models.settings import check_choices, check_counts, check_positive, is_number, whole_numbers
 
 PositionKind = Literal["learned", "rope"]
 InitKind = Literal["gpt2", "zero_output"]
 ResidualKind = Literal["off", "full", "block"]
-
-MAX_ENGRAM_ROWS = 1 << 30  # of a table; primes beyond take long to find
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,17 +113,10 @@ class GPTSettings:
     def _check_engram(self) -> None:
         check_counts(self, "engram_heads", "engram_rows", "engram_width", may_lack=("engram_width",))
         for name, least in (("engram_layers", 0), ("engram_orders", 2)):
-            numbers = getattr(self, name)
-            if not isinstance(numbers, (tuple, list)) or len(set(map(repr, numbers))) < len(numbers):
-                raise ConfigError(f"{name} is {numbers!r}; it must be a list of different whole numbers")
-            if any(not isinstance(n, int) or isinstance(n, bool) or n < least for n in numbers):
-                raise ConfigError(f"{name} is {numbers!r}; its numbers must be whole and at least {least}")
-            object.__setattr__(self, name, tuple(numbers))
-        for name, most in (("engram_heads", 64), ("engram_rows", MAX_ENGRAM_ROWS)):
-            if getattr(self, name) > most:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at most {most}")
-        if max(self.engram_orders, default=2) > 16:
-            raise ConfigError(f"engram_orders is {list(self.engram_orders)}; its numbers must be at most 16")
+            object.__setattr__(self, name, whole_numbers(self, name, least))
+        if self.engram_heads > 64:
+            raise ConfigError(f"engram_heads is {self.engram_heads}; it must be at most 64")
+        check_tables("engram", self.engram_orders, self.engram_rows)
         if not self.engram_layers:
             return
         if max(self.engram_layers) >= self.num_layers:

@@ -36,6 +36,7 @@ from fastcompress.models.flops import Flops
 from fastcompress.models.local_global_decoding import LocalGlobalCache, read_with_cache
 from fastcompress.models.patch_attention import PatchAttention
 from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, LanguageModel, ModelSize
+from fastcompress.models.roles import MemoryTable
 from fastcompress.models.settings import check_counts, settings_from_json
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.models.trunk import Cache, Context, Trunk, in_stream_type
@@ -179,6 +180,10 @@ class LocalGlobalModel(NextTokenModel):
         """Make what turns ids ``int64[B, T]``, or what else the rows hold, into vectors ``float[B, T, d]``."""
         return nn.Embedding(self.vocab_size, self.config.d)
 
+    def embed(self, context: Context) -> Tensor:
+        """Return what the encoder reads of the ids of a context, ``float[B, T, d]``."""
+        return in_stream_type(self.embedding(context.ids))
+
     def make_head(self) -> nn.Module:
         """Make what turns hidden states ``float[B, T, d]`` into logits."""
         return nn.Linear(self.config.d, self.vocab_size, bias=False)
@@ -188,7 +193,9 @@ class LocalGlobalModel(NextTokenModel):
         """Draw every parameter afresh; what adds to a stream starts at zero, and the skip from patches small."""
         nn.init.zeros_(self.start)
         for name, module in self.named_modules():
-            if isinstance(module, (nn.Linear, nn.Embedding)):
+            if isinstance(module, MemoryTable):
+                nn.init.zeros_(module.weight)
+            elif isinstance(module, (nn.Linear, nn.Embedding)):
                 nn.init.normal_(module.weight, std=INIT_STD)
                 if name.endswith(".output"):
                     nn.init.zeros_(module.weight)
@@ -252,7 +259,7 @@ class LocalGlobalModel(NextTokenModel):
     def hidden(self, ids: Tensor, columns: Mapping[str, Tensor]) -> Tensor:
         """What the head reads, ``float[B, S, d]``, from ``ids`` and their columns, ``int64[B, S]`` each."""
         context = Context(ids)
-        x = self.encoder(in_stream_type(self.embedding(ids)), context)  # [B, S, d]
+        x = self.encoder(self.embed(context), context)  # [B, S, d]
         if self.num_patches:
             states = self.patch_states(x, columns)  # [B, S, d]
             x = self.add_patches(x, *self.latents(states, columns[PATCH_END]))  # [B, S, d]

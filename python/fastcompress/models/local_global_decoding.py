@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fastcompress.data.patches import PATCH_END
-from fastcompress.models.trunk import Cache, Context, in_stream_type
+from fastcompress.models.trunk import Cache, Context
 
 if TYPE_CHECKING:
     from fastcompress.models.local_global import LocalGlobalModel
@@ -60,7 +60,7 @@ def read_with_cache(model: LocalGlobalModel, tokens: Tensor, positions: Tensor, 
     }  # int64[B, T] each
 
     context = Context(tokens, positions, cache=cache)
-    x = model.encoder(in_stream_type(model.embedding(tokens)), context)  # [B, T, d]
+    x = model.encoder(model.embed(context), context)  # [B, T, d]
     if model.num_patches:
         new = model.patch_states(x, {name: column.to(tokens.device) for name, column in new_columns.items()})
         states = cache.remember(model, new, positions)  # [B, S, d]

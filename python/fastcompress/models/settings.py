@@ -56,6 +56,16 @@ def check_counts(settings: object, *names: str, may_lack: tuple[str, ...] = ()) 
             raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
+def whole_numbers(settings: object, name: str, least: int) -> tuple[int, ...]:
+    """Return a setting that lists different whole numbers of at least ``least``. Raises ConfigError if it does not."""
+    numbers = getattr(settings, name)
+    if not isinstance(numbers, (tuple, list)) or len(set(map(repr, numbers))) < len(numbers):
+        raise ConfigError(f"{name} is {numbers!r}; it must be a list of different whole numbers")
+    if any(not isinstance(n, int) or isinstance(n, bool) or n < least for n in numbers):
+        raise ConfigError(f"{name} is {numbers!r}; its numbers must be whole and at least {least}")
+    return tuple(numbers)
+
+
 def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()) -> None:
     """Check that settings are finite and more than 0, or None where they may be. Raises ConfigError."""
     for name in names:

@@ -18,6 +18,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.evaluation import evaluate, generate
 from fastcompress.models import make_model_config
 from fastcompress.models.byte_latent import ByteLatent, ByteLatentConfig
+from fastcompress.models.quantized import VectorQuantizer
 from fastcompress.models.trunk import Context
 from fastcompress.training import TrainConfig, load_run, train
 from fastcompress.training.selfcheck import redraw_weights, self_check
@@ -74,10 +75,11 @@ def test_patches_are_the_defined_ones(documents: list[bytes], patcher: str, min_
 
 
 NGRAMS = {"ngram_orders": (2, 3, 5), "ngram_rows": 50}
+CODES = {"latent_codes": 7}
 
 
 @pytest.mark.parametrize("patcher", PATCHERS)
-@pytest.mark.parametrize("changes", [{}, {"cross_attention": True}, NGRAMS], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"cross_attention": True}, NGRAMS, CODES], ids=str)
 def test_a_changed_byte_changes_nothing_before_it(patcher: str, changes: dict[str, object]) -> None:
     """Raw bytes are changed, and patched anew."""
     model = make(patcher, **changes)
@@ -119,7 +121,7 @@ def test_probabilities_of_the_next_byte_sum_to_one(patcher: str) -> None:
 
 @pytest.mark.parametrize("patcher", PATCHERS)
 def test_self_checks_pass(patcher: str) -> None:
-    config = ByteLatentConfig.from_json({**SMALL, **NGRAMS, "patcher": patcher, "cross_attention": True})
+    config = ByteLatentConfig.from_json({**SMALL, **NGRAMS, **CODES, "patcher": patcher, "cross_attention": True})
     model = config.build()
     self_check(model, TrainConfig(steps=1))
     size = config.size()
@@ -134,7 +136,7 @@ class Uncached(ByteLatent):
 
 
 @pytest.mark.parametrize("patcher", PATCHERS)
-@pytest.mark.parametrize("changes", [{}, {"cross_attention": True}, NGRAMS], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"cross_attention": True}, NGRAMS, CODES], ids=str)
 def test_cached_logits_are_the_uncached_ones(patcher: str, changes: dict[str, object]) -> None:
     """Lanes of unequal lengths, one of which outgrows the row again and again."""
     cached = make(patcher, **changes)
@@ -170,13 +172,32 @@ def test_ngrams_add_vectors_to_the_bytes_that_end_them() -> None:
     }
 
 
+def test_a_code_stands_for_each_patch() -> None:
+    """The most similar one; gradients reach the code, as if it were read, and the patch, as if it were not replaced."""
+    quantizer = VectorQuantizer(5, 4)
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    found = quantizer(x)
+    similar = torch.nn.functional.cosine_similarity(x[:, :, None], quantizer.codes.weight, dim=-1)  # [2, 3, 5]
+    nearest = quantizer.codes.weight[similar.argmax(-1)]  # [2, 3, 4]
+    torch.testing.assert_close(found, nearest / nearest.square().mean(-1, keepdim=True).sqrt(), rtol=1e-4, atol=1e-4)
+    slope = torch.randn(2, 3, 4)
+    (found * slope).sum().backward()
+    (expected,) = torch.autograd.grad((torch.nn.functional.rms_norm(x, (4,), eps=1e-6) * slope).sum(), x)
+    torch.testing.assert_close(x.grad, expected)
+    assert quantizer.codes.weight.grad is not None
+    used = quantizer.codes.weight.grad.abs().sum(1) > 0
+    assert used.nonzero().flatten().tolist() == similar.argmax(-1).unique().tolist()
+
+
 def test_flops_are_those_that_run() -> None:
     """Plain attention over whole windows, which the counter of torch can see."""
     from torch.utils.flop_counter import FlopCounterMode
 
     from fastcompress.models import Kernels
 
-    model = ByteLatentConfig.from_json({**SMALL, "local_window": 48, "cross_attention": True}).build(Kernels("plain"))
+    model = ByteLatentConfig.from_json({**SMALL, **CODES, "local_window": 48, "cross_attention": True}).build(
+        Kernels("plain")
+    )
     rows = model.rows(CODEC)
     row = next(iter(rows.scoring_rows(b"to be or not to be, that is the question, or is"[:47], 48)))
     batch = {name: torch.from_numpy(column) for name, column in rows.stack([row]).items()}

@@ -23,6 +23,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.models.engram import NGramHash, check_tables
 from fastcompress.models.local_global import LocalGlobalConfig, LocalGlobalModel
 from fastcompress.models.protocol import DEFAULT_KERNELS, Kernels
+from fastcompress.models.quantized import VectorQuantizer
 from fastcompress.models.roles import MemoryTable
 from fastcompress.models.settings import check_counts, whole_numbers
 from fastcompress.models.trunk import Context
@@ -41,6 +42,7 @@ class ByteLatentConfig(LocalGlobalConfig):
         ngram_orders: The lengths of n-grams of bytes, each with a hashed table of vectors that are added to the byte
             that ends the n-gram (section 3.2.1 of BLT's paper); empty for none.
         ngram_rows: The smallest number of rows of such a table.
+        latent_codes: The number of codes, one of which stands for each patch in place of its own vector; default: none.
     """
 
     patcher: str = "space"
@@ -49,12 +51,14 @@ class ByteLatentConfig(LocalGlobalConfig):
     threshold: float | None = None
     ngram_orders: tuple[int, ...] = ()
     ngram_rows: int = 65536
+    latent_codes: int | None = None
 
     kind: ClassVar[str] = "byte-latent"
     vocab_size: ClassVar[int] = 257  # bytes, and the end of a document
 
     def __post_init__(self) -> None:
         check_counts(self, "min_bytes", "max_bytes", "ngram_rows")
+        check_counts(self, "latent_codes", may_lack=("latent_codes",))
         object.__setattr__(self, "ngram_orders", whole_numbers(self, "ngram_orders", 2))
         check_tables("ngram", self.ngram_orders, self.ngram_rows)
         super().__post_init__()
@@ -84,6 +88,7 @@ class ByteLatent(LocalGlobalModel):
         if config.ngram_orders:  # one table and head an order, as in BLT
             self.ngrams = NGramHash(self.vocab_size, config.ngram_orders, 1, config.ngram_rows, salt=0)
             self.ngram_table = MemoryTable(self.ngrams.num_rows, config.d)
+        self.quantizer = VectorQuantizer(config.latent_codes, config.width) if config.latent_codes else None
         self._patcher = config.rows(_BYTES).patcher if config.patcher in PATCHERS else None  # see read_codec
         self.init_weights()
 
@@ -104,6 +109,11 @@ class ByteLatent(LocalGlobalModel):
         if self.config.ngram_orders:
             x = x + self.ngram_table(self.ngrams(context)).sum(-2).to(x.dtype)  # [B, T, d]
         return x
+
+    def enter_patches(self, read: Tensor) -> Tensor:
+        """Return what the global network reads of patches: the codes nearest to them, if there are codes."""
+        x = super().enter_patches(read)  # [B, P, D]
+        return x if self.quantizer is None else self.quantizer(x).to(x.dtype)  # [B, P, D]
 
     def columns_of(self, ids: npt.NDArray[np.int64]) -> Mapping[str, npt.NDArray[np.int64]]:
         """Return where patches become known, and end."""

@@ -244,9 +244,14 @@ class LocalGlobalModel(NextTokenModel):
 
     def think(self, read: Tensor, context: Context) -> Tensor:
         """What the global network makes of patches, ``float[B, P, D]``, from the states ``[B, P, d]`` at their ends."""
-        x = self.enter(self.norms[0](read)).to(read.dtype)  # [B, P, D]
+        x = self.enter_patches(read)  # [B, P, D]
         latents: Tensor = self.norms[1](self.trunk(x, context))  # [B, P, D]
         return latents
+
+    def enter_patches(self, read: Tensor) -> Tensor:
+        """What the global network reads of patches, ``float[B, P, D]``, from the states ``[B, P, d]`` at their ends."""
+        entered: Tensor = self.enter(self.norms[0](read)).to(read.dtype)  # [B, P, D]
+        return entered
 
     def add_patches(self, x: Tensor, latents: Tensor, known: Tensor) -> Tensor:
         """Add to symbols ``x [B, S, d]`` what the first ``known [B, S]`` of ``latents [B, P + 1, D]`` say."""
@@ -292,7 +297,7 @@ class LocalGlobalModel(NextTokenModel):
         by_part: dict[str, int] = {}
         for name, module in self.named_modules():
             events = self.context_length
-            if name.startswith(("trunk", "enter")):
+            if name.startswith(("trunk", "enter", "quantizer")):
                 events = self.num_patches
             elif name == "patch_attention.key_value":
                 events = self.num_patches + 1

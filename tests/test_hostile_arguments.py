@@ -113,8 +113,8 @@ def test_values_out_of_range_are_named(name: str) -> None:
 
 
 def test_shard_settings_are_named(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="shard_tokens is '5'"):
-        write_shards(tmp_path / "shards", "train", [b"abc"], ByteCodec(), shard_tokens=any_of("5"))
+    with pytest.raises(TypeError, match="shard_bytes is '5'"):
+        write_shards(tmp_path / "shards", "train", [b"abc"], ByteCodec(), shard_bytes=any_of("5"))
     with pytest.raises(ConfigError, match="split is 5; it must"):
         write_shards(tmp_path / "shards", any_of(5), [b"abc"], ByteCodec())
     assert not (tmp_path / "shards").exists()

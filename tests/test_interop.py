@@ -57,7 +57,7 @@ def test_files_are_those_of_the_published_layout(name: str, dtype: str, end: int
 def test_shards_come_back(name: str, documents: list[bytes], num_files: int, tmp_path_factory) -> None:
     """Through several files, each of them a part of the documents."""
     folder, codec = tmp_path_factory.mktemp("interop"), ByteCodec()
-    write_shards(folder / "shards", "train", documents, codec, shard_tokens=10)
+    write_shards(folder / "shards", "train", documents, codec, shard_bytes=10)
     dataset = TokenDataset.open(folder / "shards", "train")
     ids = list(dataset.documents())
     form, paths = TOKEN_FORMATS[name], []

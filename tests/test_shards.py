@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fastcompress.codec import ByteCodec, CharCodec, save_codec
 from fastcompress.data import shard_writer
 from fastcompress.data.shard_file import HEADER_BYTES, ShardFile
+from fastcompress.data.shard_file_writer import ShardFileWriter
 from fastcompress.data.shards import TokenDataset, list_splits, write_shards, write_splits
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError, OutputError
 
@@ -47,34 +48,36 @@ class WideCodec:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    write_shards(tmp_path / "out", "train", DOCUMENTS, ByteCodec(), shard_tokens=20)
+    write_shards(tmp_path / "out", "train", DOCUMENTS, ByteCodec(), shard_bytes=20)
     return tmp_path / "out"
 
 
 def shard_paths(directory: Path) -> list[Path]:
-    return sorted((directory / "train").iterdir())
+    return sorted((directory / "train").glob("*.shard"))
 
 
 def rewrite(path: Path, change) -> None:
-    """Apply `change` to the file's bytes (a bytearray) and make both checksums right again."""
+    """Apply `change` to the file's bytes (a bytearray) and make the checksums right again, also in the manifest."""
     blob = bytearray(path.read_bytes())
     change(blob)
     blob[96:128] = hashlib.sha256(blob[HEADER_BYTES:]).digest()
-    blob[128:160] = hashlib.sha256(blob[:128]).digest()
+    old, blob[128:160] = bytes(blob[128:160]), hashlib.sha256(blob[:128]).digest()
     path.write_bytes(blob)
+    manifest = path.parent / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(old.hex(), blob[128:160].hex()))
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     documents=st.lists(st.binary(max_size=40), min_size=1, max_size=12),
-    shard_tokens=st.integers(1, 100),
+    shard_bytes=st.integers(1, 100),
     num_threads=st.sampled_from([1, 2]),
     data=st.data(),
 )
-def test_written_and_in_memory_agree_across_shards(tmp_path_factory, documents, shard_tokens, num_threads, data):
+def test_written_and_in_memory_agree_across_shards(tmp_path_factory, documents, shard_bytes, num_threads, data):
     directory = tmp_path_factory.mktemp("shards")
     codec = ByteCodec()
-    write_shards(directory, "train", documents, codec, shard_tokens=shard_tokens, num_threads=num_threads)
+    write_shards(directory, "train", documents, codec, shard_bytes=shard_bytes, num_threads=num_threads)
     mapped = TokenDataset.open(directory, "train", codec=codec)
     memory = TokenDataset.from_documents(documents, codec)
     stream = [id for document in documents for id in (*document, 256)]
@@ -94,7 +97,7 @@ def test_the_documented_layout_byte_for_byte(tmp_path):
     write_shards(tmp_path, "train", [b"ab", b"c"], ByteCodec())
     blob = (tmp_path / "train" / "00000.shard").read_bytes()
     payload = struct.pack("<5H", 97, 98, 256, 99, 256) + bytes(6) + struct.pack("<3Q", 0, 3, 5)
-    header = b"\x89FCSH\r\n\x1a" + struct.pack("<IIQQQIII", 1, 2, 5, 2, 3, 256, 0, 1) + bytes(12)
+    header = b"\x89FCSH\r\n\x1a" + struct.pack("<IIQQQIII", 2, 2, 5, 2, 3, 256, 0, 0) + bytes(12)
     header += bytes.fromhex(ByteCodec().fingerprint) + hashlib.sha256(payload).digest()
     assert blob == header + hashlib.sha256(header).digest() + payload
 
@@ -114,11 +117,9 @@ def test_vocabularies_above_16_bits_take_four_bytes(tmp_path):
 
 
 def write_file(path: Path, codec, ids: list[int]) -> None:
-    from fastcompress.data.shard_file import ShardFileWriter, write_header
-
     writer = ShardFileWriter(path, vocab_size=codec.vocab_size, codec_fingerprint=codec.fingerprint)
-    writer.add(np.array(ids, np.uint32), num_bytes=len(ids))
-    write_header(path, writer.finish(), shard_index=0, num_shards=1)
+    writer.add([np.array(ids, np.uint32)], num_bytes=len(ids))
+    writer.finish()
 
 
 def test_every_flipped_bit_is_noticed(tmp_path):
@@ -147,8 +148,8 @@ def test_every_truncation_and_any_addition_is_noticed(directory):
 
 def test_foreign_files_and_other_versions_are_named(directory):
     path = shard_paths(directory)[0]
-    rewrite(path, lambda blob: blob.__setitem__(slice(8, 12), struct.pack("<I", 2)))
-    with pytest.raises(FormatError, match="format version 2, this build reads version 1"):
+    rewrite(path, lambda blob: blob.__setitem__(slice(8, 12), struct.pack("<I", 3)))
+    with pytest.raises(FormatError, match="format version 3, this build reads versions 1 and 2"):
         TokenDataset.open(directory, "train")
     path.write_bytes(b"PK\x03\x04" + bytes(500))
     with pytest.raises(FormatError, match=r"00000\.shard: not a shard file"):
@@ -162,9 +163,7 @@ def test_a_header_that_promises_more_than_memory_allocates_nothing(directory):
         TokenDataset.open(directory, "train")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [((12, 16), 4), ((24, 32), 0), ((24, 32), 10**9), ((44, 48), 7), ((52, 56), 1)]
-)
+@pytest.mark.parametrize(("field", "value"), [((12, 16), 4), ((24, 32), 0), ((24, 32), 10**9), ((52, 56), 1)])
 def test_headers_that_contradict_themselves(directory, field, value):
     begin, end = field
     path = shard_paths(directory)[0]
@@ -178,7 +177,7 @@ def test_counts_of_a_header_are_checked_to_the_last_one(tmp_path):
     write_shards(tmp_path, "train", [b"a", b"b", b""], ByteCodec())
     path = tmp_path / "train" / "00000.shard"
     good = path.read_bytes()
-    one_too_large = {"documents": (24, 6, 8), "shard index": (44, 1, 4), "shards": (48, 0, 4)}
+    one_too_large = {"documents": (24, 6, 8)}
     reserved = {f"reserved byte {i}": (i, 1, 1) for i in range(52, 56)}
     for begin, value, width in (one_too_large | reserved).values():
         path.write_bytes(good)
@@ -189,6 +188,73 @@ def test_counts_of_a_header_are_checked_to_the_last_one(tmp_path):
             ShardFile(path, verify=True)
     write_shards(tmp_path, "validation", [b"", b"", b""], ByteCodec())  # as many documents as ids is fine
     assert TokenDataset.open(tmp_path, "validation").num_documents == 3
+
+
+def first_version(path: Path, index: int, count: int) -> None:
+    """Make a file one of version 1: the same but for its version, and its index and number in the split."""
+    blob = bytearray(path.read_bytes())
+    blob[8:12] = struct.pack("<I", 1)
+    blob[44:52] = struct.pack("<II", index, count)
+    blob[128:160] = hashlib.sha256(blob[:128]).digest()
+    path.write_bytes(blob)
+
+
+def test_version_1_is_read_as_it_was(directory):
+    """A split without a manifest, whose files know their number."""
+    tokens = TokenDataset.open(directory, "train").read(0, 20).tolist()
+    paths = shard_paths(directory)
+    (directory / "train" / "manifest.json").unlink()
+    with pytest.raises(FormatError, match=r"train: has no manifest\.json; restore it"):
+        TokenDataset.open(directory, "train")
+    for index, path in enumerate(paths):
+        first_version(path, index, len(paths))
+    dataset = TokenDataset.open(directory, "train", codec=ByteCodec())
+    assert dataset.read(0, 20).tolist() == tokens
+    assert dataset.fingerprint == TokenDataset.open(directory, "train").fingerprint
+    assert [ByteCodec().decode(ids) for ids in dataset.documents()] == DOCUMENTS
+    for index, count in ((1, len(paths)), (0, len(paths) + 1)):
+        first_version(paths[0], index, count)
+        with pytest.raises(FormatError, match="restore the missing files"):
+            TokenDataset.open(directory, "train")
+    for index, count in ((7, 7), (0, 0)):
+        first_version(paths[0], index, count)
+        with pytest.raises(FormatError, match=r"00000\.shard: the header contradicts itself"):
+            TokenDataset.open(directory, "train")
+
+
+def test_a_version_1_file_byte_for_byte(tmp_path):
+    payload = struct.pack("<5H", 97, 98, 256, 99, 256) + bytes(6) + struct.pack("<3Q", 0, 3, 5)
+    header = b"\x89FCSH\r\n\x1a" + struct.pack("<IIQQQIII", 1, 2, 5, 2, 3, 256, 0, 1) + bytes(12)
+    header += bytes.fromhex(ByteCodec().fingerprint) + hashlib.sha256(payload).digest()
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "00000.shard").write_bytes(header + hashlib.sha256(header).digest() + payload)
+    save_codec(ByteCodec(), tmp_path / "codec.json")
+    dataset = TokenDataset.open(tmp_path, "train")
+    assert [ByteCodec().decode(ids) for ids in dataset.documents()] == [b"ab", b"c"]
+    file = ShardFile(tmp_path / "train" / "00000.shard", verify=True)
+    assert file.header.to_bytes() == header + hashlib.sha256(header).digest()
+
+
+def test_another_file_by_the_name_of_a_shard_is_noticed(directory):
+    first, second, *_ = shard_paths(directory)
+    good = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(FormatError, match=r"00000\.shard: is not the file that manifest\.json lists"):
+        TokenDataset.open(directory, "train", verify=False)
+    first.write_bytes(good)
+    manifest = directory / "train" / "manifest.json"
+    text = manifest.read_text()
+    changes = {'"version": 2': '"version": 3', '"shards"': '"shard"', "{": "[", "00000.shard": "../00000.shard"}
+    for old, new in (changes | {'"documents": 5': '"documents": 6'}).items():
+        manifest.write_text(text.replace(old, new))
+        with pytest.raises(FormatError, match=r"manifest\.json: .*encode the corpus again"):
+            TokenDataset.open(directory, "train", verify=False)
+
+
+def test_the_old_number_of_tokens_still_cuts(tmp_path):
+    with pytest.warns(DeprecationWarning, match="shard_tokens is deprecated; use shard_bytes"):
+        write_shards(tmp_path, "train", DOCUMENTS, ByteCodec(), shard_tokens=20)
+    assert len(shard_paths(tmp_path)) == 2
 
 
 def test_ids_out_of_range_are_named_even_unverified(directory):
@@ -312,7 +378,7 @@ def test_an_interrupted_writer_leaves_what_was_there(directory, error):
 
     before = {path: path.read_bytes() for path in shard_paths(directory)}
     with pytest.raises(type(error)):
-        write_shards(directory, "train", documents(), ByteCodec(), overwrite=True, shard_tokens=5)
+        write_shards(directory, "train", documents(), ByteCodec(), overwrite=True, shard_bytes=5)
     with pytest.raises(type(error)):
         write_shards(directory, "validation", documents(), ByteCodec())
     assert {path: path.read_bytes() for path in shard_paths(directory)} == before
@@ -325,8 +391,8 @@ def test_outputs_that_cannot_be_written_are_named(tmp_path):
         write_shards(tmp_path / "file", "train", [b"a"], ByteCodec())
     with pytest.raises(ConfigError, match=r"split is '\.\./x'; it must"):
         write_shards(tmp_path, "../x", [b"a"], ByteCodec())
-    with pytest.raises(ConfigError, match="shard_tokens is 0"):
-        write_shards(tmp_path, "train", [b"a"], ByteCodec(), shard_tokens=0)
+    with pytest.raises(ConfigError, match="shard_bytes is 0"):
+        write_shards(tmp_path, "train", [b"a"], ByteCodec(), shard_bytes=0)
     with pytest.raises(DataError, match="no documents to encode"):
         write_shards(tmp_path, "train", [], ByteCodec())
     with pytest.raises(DataError, match="no documents to encode"):
@@ -405,7 +471,7 @@ def documents():
             time.sleep(0.002)
 
 try:
-    write_shards(directory, "train", documents(), ByteCodec(), shard_tokens=1000, overwrite=overwrite)
+    write_shards(directory, "train", documents(), ByteCodec(), shard_bytes=1000, overwrite=overwrite)
 except OutputError as error:
     print(error)
     sys.exit(3)

@@ -88,11 +88,18 @@ def _shards(path: Path, splits: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _shard(path: Path) -> Iterator[tuple[str, Any]]:
+    from fastcompress.data.manifest import Manifest
     from fastcompress.data.shard_file import ShardFile
 
     header = ShardFile(path, verify=False).header
+    manifest = Manifest.read(path.parent)
+    listed = [] if manifest is None else [shard.name for shard in manifest.shards]
     yield "kind", "token shard"
-    yield "shard", f"{header.shard_index + 1} of {header.num_shards}"
+    if path.name in listed:
+        yield "shard", f"{listed.index(path.name) + 1} of {len(listed)}"
+    else:
+        of = header.num_shards or f"part {header.part_index + 1}"
+        yield "shard", f"{header.shard_index + 1} of {of}"
     for name in ("num_documents", "num_bytes", "num_tokens", "vocab_size", "token_bytes"):
         yield name, getattr(header, name)
     yield "fingerprint", header.codec_fingerprint

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,14 @@ class BPECodec(CodecBase):
                 "normalizes text (to NFC, for example); normalize the text first, or use another vocabulary"
             )
         return tokens
+
+    def encode_batch(self, texts: Sequence[Text]) -> list[npt.NDArray[np.uint32]]:
+        """Encode several texts, each as `encode` does, in a single call of the core."""
+        if not self.lossless:
+            return [self.encode(text) for text in texts]
+        tokens, offsets = self.tokenizer.encode_batch_to_numpy(list(map(as_bytes, texts)), 1, disallowed_special=())
+        ends = offsets.tolist()
+        return [tokens[begin:end] for begin, end in itertools.pairwise(ends)]
 
     def decode(self, tokens: npt.ArrayLike) -> bytes:
         return self.tokenizer.decode_bytes(validate_ids(tokens, self))

@@ -7,6 +7,7 @@ from fastcompress._fronts import show as _show
 if _TYPE_CHECKING:
     from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
+    from fastcompress.data.encode_dataset import EncodedSplit, encode_dataset
     from fastcompress.data.inputs import DocumentReader, Skipped
     from fastcompress.data.interop import TOKEN_FORMATS
     from fastcompress.data.loader import RowLoader
@@ -24,12 +25,14 @@ __all__ = [
     "DocumentReader",
     "Mixture",
     "PackedDocuments",
+    "EncodedSplit",
     "RowLoader",
     "Rows",
     "Skipped",
     "TokenDataset",
     "TokenRows",
     "TorchDataset",
+    "encode_dataset",
     "load_corpus",
     "read_chats",
     "split_chats",
@@ -50,12 +53,14 @@ _show(
         "DocumentReader": "inputs",
         "Mixture": "mixture",
         "PackedDocuments": "packing",
+        "EncodedSplit": "encode_dataset",
         "RowLoader": "loader",
         "Rows": "rows",
         "Skipped": "inputs",
         "TokenDataset": "shards",
         "TokenRows": "rows",
         "TorchDataset": "torch_dataset",
+        "encode_dataset": "encode_dataset",
         "load_corpus": "corpora",
         "read_chats": "chat",
         "split_chats": "chat",

@@ -280,7 +280,7 @@ def _is_boundary(data: bytes, position: int) -> bool:
     return position >= len(data) or data[position] & 0xC0 != 0x80
 
 
-def take_bytes(documents: Iterable[Document], max_bytes: int | None) -> Iterator[Document]:
+def take_bytes(documents: Iterable[Document], max_bytes: int | None, taken: int = 0) -> Iterator[Document]:
     """Yield documents until they have `max_bytes` bytes in all; the last one is cut between characters.
 
     If the first character is longer than `max_bytes`, it is kept whole, so that there is always some text.
@@ -288,8 +288,8 @@ def take_bytes(documents: Iterable[Document], max_bytes: int | None) -> Iterator
     Args:
         documents: The documents.
         max_bytes: The limit, or None for all documents.
+        taken: The number of bytes of documents that were taken already; they count.
     """
-    taken = 0
     for document in documents:
         data = document.data
         if max_bytes is not None and taken + len(data) > max_bytes:

@@ -20,7 +20,7 @@ from typing import IO
 
 from fastcompress._arguments import as_path
 from fastcompress.data.documents import Document
-from fastcompress.data.readers import STDIN_NAME, TEXT, read_rows, reader_by_name
+from fastcompress.data.readers import STDIN_NAME, TEXT, open_binary, read_rows, reader_by_name
 from fastcompress.errors import ConfigError, DataError, FormatError
 
 STDIN = "-"
@@ -89,6 +89,7 @@ class DocumentReader:
         on_error: str = "fail",
         on_skip: Callable[[Skipped], object] | None = None,
         stdin: IO[bytes] | None = None,
+        open_file: Callable[[Path], IO[bytes]] = open_binary,
     ) -> None:
         """Prepare to read; nothing is opened yet.
 
@@ -99,6 +100,7 @@ class DocumentReader:
                 the next file if a file cannot be read further. An input that does not exist is always an error.
             on_skip: Called with what is skipped, instead of adding it to `skipped`.
             stdin: The stream of standard input; by default that of the process.
+            open_file: Opens a file by its name, to read its bytes.
 
         Raises ConfigError for another `on_error`.
         """
@@ -110,6 +112,7 @@ class DocumentReader:
         self.skipped: list[Skipped] = []
         self._on_skip = on_skip or self.skipped.append
         self._stdin = stdin
+        self._open_file = open_file
 
     def __iter__(self) -> Iterator[Document]:
         """Yield the documents.
@@ -131,7 +134,8 @@ class DocumentReader:
         stdin = self._stdin or getattr(sys.stdin, "buffer", None)
         index = 0
         try:
-            for reader, row in read_rows(file.path, self.text_key, is_named=file.is_named, stdin=stdin):
+            rows = read_rows(file.path, self.text_key, is_named=file.is_named, stdin=stdin, open_file=self._open_file)
+            for reader, row in rows:
                 if row.problem:
                     self._skip(DataError(f"{source}: {reader.row} {row.number} {row.problem}"), source, index)
                 else:

@@ -89,13 +89,21 @@ def choose_reader(name: str, start: bytes, field: str, *, is_named: bool = True)
     return TEXT if is_other_table else reader
 
 
+def open_binary(path: Path) -> IO[bytes]:
+    """Open a file to read its bytes."""
+    return path.open("rb")
+
+
 @contextlib.contextmanager
-def opened(path: Path | None, stdin: IO[bytes] | None = None) -> Iterator[tuple[bytes, IO[bytes], bool]]:
+def opened(
+    path: Path | None, stdin: IO[bytes] | None = None, open_file: Callable[[Path], IO[bytes]] = open_binary
+) -> Iterator[tuple[bytes, IO[bytes], bool]]:
     """Open a file, decompressed if its first bytes or its name show that it is compressed.
 
     Args:
         path: The file, or None for standard input.
         stdin: The stream of standard input.
+        open_file: Opens a file by its name.
 
     Yields:
         The first bytes of the contents, the stream of all contents, and whether that is the file itself, which is
@@ -112,7 +120,7 @@ def opened(path: Path | None, stdin: IO[bytes] | None = None) -> Iterator[tuple[
                 raise DataError(f"{name} is closed; name a file")
             raw = stdin
         else:
-            raw = stack.enter_context(path.open("rb"))
+            raw = stack.enter_context(open_file(path))
         start = raw.read(_START_BYTES)
         check_start(name, start)
         compression = compression_of(name, start)
@@ -138,13 +146,14 @@ def read_rows(
     is_named: bool = True,
     stdin: IO[bytes] | None = None,
     text_reader: Reader = TEXT,
+    open_file: Callable[[Path], IO[bytes]] = open_binary,
 ) -> Iterator[tuple[Reader, tables.Row]]:
     """Yield the rows of a file with its reader. Arguments and errors are those of `opened` and `choose_reader`.
 
     A file that is one text is read by `text_reader`, which may yield it in parts.
     """
     name = STDIN_NAME if path is None else str(path)
-    with reading(name), opened(path, stdin) as (start, file, is_seekable):
+    with reading(name), opened(path, stdin, open_file) as (start, file, is_seekable):
         reader = choose_reader(name, start, field, is_named=is_named)
         if is_named and reader is TEXT and uncompressed_name(name).endswith(".json"):
             check_named_json(name, start)

@@ -1,19 +1,19 @@
 """The file format of a shard: token ids, divided into documents, with checksums.
 
-FORMAT, version 1. All integers are little endian; offsets are in bytes from the start of the file.
+FORMAT, version 2. All integers are little endian; offsets are in bytes from the start of the file.
 
 ====== ===== ============================================================================================
 offset bytes field
 ====== ===== ============================================================================================
 0      8     magic ``89 46 43 53 48 0D 0A 1A`` ("\\x89FCSH\\r\\n\\x1a": a text-mode copy breaks it visibly)
-8      4     format version, 1
+8      4     format version, 2
 12     4     bytes per token, W: 2 if vocab_size <= 65,535, so that the end-of-document id fits, else 4
 16     8     num_tokens, N: end-of-document ids included
 24     8     num_documents, D: at least 1
 32     8     num_bytes: bytes of the documents before encoding
 40     4     vocab_size: the number of ids of the codec, which is also the end-of-document id
-44     4     shard_index: the index of this file in its split, from 0
-48     4     num_shards: the number of files of the split
+44     4     shard_index: the index of this file in its part, from 0
+48     4     part_index: the index of the part of the inputs that the documents are from, from 0
 52     12    zero
 64     32    fingerprint of the codec
 96     32    SHA-256 of the payload: every byte from offset 160 to the end of the file
@@ -23,7 +23,12 @@ offset bytes field
 ...    8*D+8 document offsets, in tokens: document d is tokens [offset[d], offset[d + 1]), its end id included
 ====== ===== ============================================================================================
 
-The header is written last, so a file whose writer was interrupted has no magic bytes and cannot be opened.
+A file says nothing of the files beside it, so that it can be written before it is known how many there will be;
+`fastcompress.data.manifest` describes the list of them. Its name is given to it when it is complete and on the disk.
+
+Version 1 is read as well. It differs in the version at offset 8, and in the fields at offsets 44 and 48, which are the
+index of the file in its split and the number of files of the split. The last 32 bytes of the header are called the
+checksum of the file, since the header in turn holds the checksum of all else.
 """
 
 from __future__ import annotations
@@ -31,8 +36,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import struct
-from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = b"\x89FCSH\r\n\x1a"
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 160
 _FIELDS = struct.Struct("<8sIIQQQIIII8x32s32s")
 _CHUNK_BYTES = 1 << 22
@@ -52,7 +56,10 @@ _CHUNK_BYTES = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class ShardHeader:
-    """The fields of a shard file's header, which FORMAT above describes."""
+    """The fields of a shard file's header, which FORMAT above describes.
+
+    `num_shards` is that of a file of version 1; of version 2, it is None.
+    """
 
     num_tokens: int
     num_documents: int
@@ -61,7 +68,8 @@ class ShardHeader:
     codec_fingerprint: str
     payload_sha256: bytes
     shard_index: int = 0
-    num_shards: int = 1
+    part_index: int = 0
+    num_shards: int | None = None
 
     @property
     def token_bytes(self) -> int:
@@ -78,11 +86,17 @@ class ShardHeader:
         """The size of the file."""
         return self.offsets_begin + 8 * (self.num_documents + 1)
 
+    @property
+    def checksum(self) -> str:
+        """The SHA-256 of the fields before it, and so of the whole file, as 64 hexadecimal digits."""
+        return self.to_bytes()[-32:].hex()
+
     def to_bytes(self) -> bytes:
         """Return the header as it is in the file, HEADER_BYTES bytes."""
+        version, last = (VERSION, self.part_index) if self.num_shards is None else (1, self.num_shards)
         fields = _FIELDS.pack(
-            MAGIC, VERSION, self.token_bytes, self.num_tokens, self.num_documents, self.num_bytes,
-            self.vocab_size, self.shard_index, self.num_shards, 0,
+            MAGIC, version, self.token_bytes, self.num_tokens, self.num_documents, self.num_bytes,
+            self.vocab_size, self.shard_index, last, 0,
             bytes.fromhex(self.codec_fingerprint), self.payload_sha256,
         )  # fmt: skip
         return fields + hashlib.sha256(fields).digest()
@@ -94,21 +108,23 @@ class ShardHeader:
             raise FormatError(f"{path}: not a shard file (wrong magic); encode the corpus again")
         if len(blob) < HEADER_BYTES:
             raise FormatError(f"{path}: truncated inside its header; encode the corpus again")
-        _, version, width, tokens, documents, num_bytes, vocab, index, count, zero, codec, payload = _FIELDS.unpack(
+        _, version, width, tokens, documents, num_bytes, vocab, index, last, zero, codec, payload = _FIELDS.unpack(
             blob[:128]
         )
-        if version != VERSION:
+        if version not in (1, VERSION):
             raise FormatError(
-                f"{path}: shard format version {version}, this build reads version {VERSION}; "
+                f"{path}: shard format version {version}, this build reads versions 1 and {VERSION}; "
                 "encode the corpus again, or use the release that wrote it"
             )
         if hashlib.sha256(blob[:128]).digest() != blob[128:HEADER_BYTES]:
             raise FormatError(f"{path}: the header is corrupted (checksum); encode the corpus again")
         header = cls(
             num_tokens=tokens, num_documents=documents, num_bytes=num_bytes, vocab_size=vocab,
-            codec_fingerprint=codec.hex(), payload_sha256=payload, shard_index=index, num_shards=count,
+            codec_fingerprint=codec.hex(), payload_sha256=payload, shard_index=index,
+            part_index=last if version == VERSION else 0, num_shards=last if version == 1 else None,
         )  # fmt: skip
-        if width != header.token_bytes or zero or not (1 <= documents <= tokens) or index >= count:
+        is_outside = version == 1 and index >= last
+        if width != header.token_bytes or zero or not (1 <= documents <= tokens) or is_outside:
             raise FormatError(f"{path}: the header contradicts itself; encode the corpus again")
         return header
 
@@ -129,83 +145,6 @@ def payload_sha256(tokens: npt.NDArray[np.unsignedinteger], offsets: npt.NDArray
     digest.update(bytes(-tokens.nbytes % 8))
     digest.update(np.asarray(offsets, "<u8").tobytes())
     return digest.digest()
-
-
-class ShardFileWriter:
-    """A writer of one shard file from front to back, in memory that grows by 8 bytes per document.
-
-    The header is zero until `write_header` is called for the finished file; until then the file cannot be opened.
-    """
-
-    def __init__(self, path: Path, *, vocab_size: int, codec_fingerprint: str) -> None:
-        self.path = path
-        self._vocab_size = vocab_size
-        self._fingerprint = codec_fingerprint
-        self._dtype = token_dtype(vocab_size)
-        self._offsets = array("Q", [0])
-        self._num_bytes = 0
-        self._sha256 = hashlib.sha256()
-        self._file: BinaryIO = path.open("xb")
-        self._file.write(bytes(HEADER_BYTES))
-
-    @property
-    def num_tokens(self) -> int:
-        """The number of ids written so far, end-of-document ids included."""
-        return self._offsets[-1]
-
-    def add(self, tokens: npt.NDArray[np.integer], num_bytes: int) -> None:
-        """Append a document.
-
-        Args:
-            tokens: Its ids, without the end-of-document id.
-            num_bytes: The number of its bytes before encoding.
-
-        Raises:
-            DataError: An id is out of range.
-        """
-        if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocab_size:
-            raise DataError(f"a codec of {self._vocab_size} ids encoded to id {int(tokens.max())}; report this bug")
-        stored = np.empty(len(tokens) + 1, self._dtype)
-        stored[:-1] = tokens
-        stored[-1] = self._vocab_size
-        self._write(stored.tobytes())
-        self._offsets.append(self.num_tokens + len(stored))
-        self._num_bytes += num_bytes
-
-    def finish(self) -> ShardHeader:
-        """Write the padding and the offsets and close the file; return the header that `write_header` must write."""
-        self._write(bytes(-self._file.tell() % 8))
-        self._write(np.asarray(self._offsets, "<u8").tobytes())
-        self._file.close()
-        return ShardHeader(
-            num_tokens=self.num_tokens,
-            num_documents=len(self._offsets) - 1,
-            num_bytes=self._num_bytes,
-            vocab_size=self._vocab_size,
-            codec_fingerprint=self._fingerprint,
-            payload_sha256=self._sha256.digest(),
-        )
-
-    def close(self) -> None:
-        """Close the file, which then cannot be opened as a shard."""
-        self._file.close()
-
-    def _write(self, blob: bytes) -> None:
-        self._file.write(blob)
-        self._sha256.update(blob)
-
-
-def write_header(path: Path, header: ShardHeader, *, shard_index: int, num_shards: int) -> None:
-    """Write the header of a finished file, which completes it.
-
-    Args:
-        path: The file.
-        header: The header that `ShardFileWriter.finish` returned.
-        shard_index: The index of the file in its split.
-        num_shards: The number of files of the split.
-    """
-    with path.open("r+b") as file:
-        file.write(replace(header, shard_index=shard_index, num_shards=num_shards).to_bytes())
 
 
 class ShardFile:

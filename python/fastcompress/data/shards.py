@@ -5,9 +5,11 @@ FORMAT of a directory (`fastcompress.data.shard_file` defines that of a file)::
     DIRECTORY/codec.json              the codec that made every id below it (`fastcompress.codec.load_codec`)
     DIRECTORY/train/00000.shard       first shard of the split "train"; documents never cross shards
     DIRECTORY/train/00001.shard       ...
+    DIRECTORY/train/manifest.json     the list of these shards (`fastcompress.data.manifest`), written after them
     DIRECTORY/validation/00000.shard
 
-`fastcompress.data.shard_writer` writes such directories.
+`fastcompress.data.encode_dataset` writes such directories from files, `fastcompress.data.shard_writer` from memory.
+Shards of version 1, which know their number themselves, have no manifest; they are read as well.
 """
 
 from __future__ import annotations
@@ -22,14 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastcompress._deprecated import renamed_names
 from fastcompress.codec import Codec, load_codec
 from fastcompress.data.encode import encode_documents
+from fastcompress.data.manifest import MANIFEST, Manifest
 from fastcompress.data.shard_file import (
     ShardFile,
     payload_sha256,
     token_dtype,
 )
-from fastcompress.data.shard_writer import SHARD_TOKENS, list_splits, write_encoded, write_shards, write_splits
+from fastcompress.data.shard_writer import SHARD_BYTES, list_splits, write_encoded, write_shards, write_splits
 from fastcompress.errors import (
     DataError,
     FormatError,
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 # Linux 6.18, whose page cache uses large folios); releasing the pages takes 2 us.
 _READS_PER_RELEASE = 16
 
-__all__ = ["SHARD_TOKENS", "TokenDataset", "list_splits", "write_encoded", "write_shards", "write_splits"]
+__all__ = ["SHARD_BYTES", "TokenDataset", "list_splits", "write_encoded", "write_shards", "write_splits"]
 
 
 class TokenDataset:
@@ -112,8 +116,8 @@ class TokenDataset:
         """
         directory = Path(directory)
         folder = directory / split
-        paths = sorted(folder.glob("*.shard"))
-        if not paths:
+        manifest = Manifest.read(folder)
+        if manifest is None and not any(folder.glob("*.shard")):
             there = ", ".join(list_splits(directory)) or "none"
             raise DataError(f"{directory}: has no split {split!r} (splits: {there}); encode the corpus into it")
         expected = load_codec(directory / "codec.json").fingerprint
@@ -121,15 +125,9 @@ class TokenDataset:
             raise MismatchError(
                 f"{directory}: was not encoded by this {codec.name} codec; encode the corpus again with it"
             )
-        files = [ShardFile(path, verify=verify) for path in paths]
-        for index, file in enumerate(files):
-            header = file.header
-            if (header.shard_index, header.num_shards) != (index, len(files)):
-                raise FormatError(
-                    f"{file.path}: is shard {header.shard_index + 1} of {header.num_shards}, but is number "
-                    f"{index + 1} of {len(files)} in its folder; restore the missing files or encode again"
-                )
-            if header.codec_fingerprint != expected:
+        files = _open_first_version(folder, verify) if manifest is None else _open_listed(folder, manifest, verify)
+        for file in files:
+            if file.header.codec_fingerprint != expected:
                 raise MismatchError(f"{file.path}: was not encoded by {directory / 'codec.json'}; encode again")
         return cls(
             [(file.tokens, file.offsets) for file in files],
@@ -234,6 +232,35 @@ class TokenDataset:
         return _reopen, (*self._source, self.codec_fingerprint)
 
 
+def _open_listed(folder: Path, manifest: Manifest, verify: bool) -> list[ShardFile]:
+    """Open the shards that a manifest lists. Raises FormatError if one is missing, or is another one."""
+    files = []
+    for shard in manifest.shards:
+        path = folder / shard.name
+        if not path.exists():
+            raise FormatError(f"{path}: is missing; restore the missing files or encode again")
+        file = ShardFile(path, verify=verify)
+        if file.header.checksum != shard.checksum:
+            raise FormatError(f"{path}: is not the file that {MANIFEST} lists; restore it, or encode the corpus again")
+        files.append(file)
+    return files
+
+
+def _open_first_version(folder: Path, verify: bool) -> list[ShardFile]:
+    """Open shards of version 1. Raises FormatError if one is missing, or if they are of version 2."""
+    files = [ShardFile(path, verify=verify) for path in sorted(folder.glob("*.shard"))]
+    for index, file in enumerate(files):
+        header = file.header
+        if header.num_shards is None:
+            raise FormatError(f"{folder}: has no {MANIFEST}; restore it, or encode the corpus again")
+        if (header.shard_index, header.num_shards) != (index, len(files)):
+            raise FormatError(
+                f"{file.path}: is shard {header.shard_index + 1} of {header.num_shards}, but is number "
+                f"{index + 1} of {len(files)} in its folder; restore the missing files or encode again"
+            )
+    return files
+
+
 def _from_segments(
     segments: Sequence[tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.uint64]]],
     vocab_size: int,
@@ -249,3 +276,6 @@ def _reopen(directory: Path, split: str, codec_fingerprint: str) -> TokenDataset
     if dataset.codec_fingerprint != codec_fingerprint:
         raise MismatchError(f"{directory}: was replaced by shards of another codec; start again")
     return dataset
+
+
+__getattr__ = renamed_names(__name__, {"SHARD_TOKENS": "SHARD_BYTES"})

@@ -52,6 +52,7 @@ READS = {
     "count": "IN --codec byte",
     "stats": "IN --codec byte -o OUT",
     "inspect": "IN",
+    "verify": "IN",
 }
 # The arguments by which a command reads or writes something else.
 READS_ALSO = {

@@ -37,6 +37,7 @@ from fastcompress.cli.study import study
 from fastcompress.cli.train import train
 from fastcompress.cli.train_tokenizer import train_tokenizer
 from fastcompress.cli.tune import tune
+from fastcompress.cli.verify import verify
 from fastcompress.cli.view import view
 
 
@@ -123,6 +124,7 @@ for _command in (
     count,
     stats,
     inspect,
+    verify,
 ):
     _command.params.append(
         click.Option(["--traceback"], is_flag=True, expose_value=False, help="On an error, print where it came from.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from fastcompress.cli.streams import stdin
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
     from fastcompress.data.corpora import Corpus, Document
+    from fastcompress.data.inputs import Skipped
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -58,17 +60,17 @@ def corpus_options(command: _Command) -> _Command:
 
 
 def on_error_option(command: _Command) -> _Command:
-    """Add --on-error, for documents of FILES that cannot be read."""
+    """Add --on-error, for documents that cannot be read."""
     return click.option(
         "--on-error",
         type=click.Choice(["fail", "skip"]),
         default="fail",
         show_default=True,
-        help="What to do about a document of FILES that cannot be read.",
+        help="What to do about a document that cannot be read.",
     )(command)
 
 
-def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
+def read_corpus(spec: str, text_key: str, max_bytes: int | None, on_error: str = "fail") -> Corpus:
     """Load a corpus, and report on standard error the documents that were left out."""
     from fastcompress.data.corpora import NAMED_CORPORA, load_corpus
     from fastcompress.errors import DataError
@@ -77,7 +79,9 @@ def read_corpus(spec: str, text_key: str, max_bytes: int | None) -> Corpus:
     if close and spec not in NAMED_CORPORA and not Path(spec).exists():
         raise DataError(f"{spec}: no such file, folder or corpus; did you mean {close[0]}?")
 
-    corpus = load_corpus(spec, text_key=text_key, max_bytes=max_bytes)
+    skipped: list[Skipped] = []
+    corpus = load_corpus(spec, text_key=text_key, max_bytes=max_bytes, on_error=on_error, on_skip=skipped.append)
+    report_skipped((one.problem for one in skipped), len(skipped))
     left_out = [
         count(corpus.num_empty, "empty document") if corpus.num_empty else "",
         count(corpus.num_repeats, "repeated document") if corpus.num_repeats else "",
@@ -94,7 +98,7 @@ def all_documents(corpus: Corpus) -> list[Document]:
 
 
 def file_documents(
-    files: Sequence[str], text_key: str, max_bytes: int | None, on_error: str = "fail"
+    files: Sequence[str], text_key: str, max_bytes: int | None, on_error: str = "fail", *, reports: bool = True
 ) -> Iterator[Document]:
     """Yield the documents of files, folders and patterns in the order given; "-" is standard input.
 
@@ -102,36 +106,55 @@ def file_documents(
         files: The names.
         text_key: The key or column of the text.
         max_bytes: Yield only the first this many bytes; None for all.
-        on_error: "skip" to go on after a document that cannot be read, and to report on standard error what was
-            skipped; "fail" to raise its error.
+        on_error: "skip" to go on after a document that cannot be read; "fail" to raise its error.
+        reports: Whether to say on standard error what was skipped.
 
     Raises:
         DataError: A file does not exist, cannot be read or is not text.
         FormatError: A compressed file is damaged.
     """
-    from fastcompress.data.corpora import NAMED_CORPORA, take_bytes
-    from fastcompress.data.inputs import STDIN, DocumentReader, find_files, is_pattern
-    from fastcompress.errors import DataError
+    from fastcompress.data.corpora import take_bytes
+    from fastcompress.data.inputs import DocumentReader, find_files
 
     reader = DocumentReader(files, text_key=text_key, on_error=on_error, stdin=stdin())
 
     def read() -> Iterator[Document]:
         try:
             for name in files:
-                if name != STDIN and not Path(name).exists() and not is_pattern(name):
-                    remedy = (
-                        f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
-                    )
-                    raise DataError(f"{name}: no such file or folder; {remedy}")
+                check_input(name)
                 for file in find_files(name):
                     yield from reader.documents(file)
         finally:
-            for skipped in reader.skipped[:_SKIPPED_SHOWN]:
-                click.echo(f"skipped: {skipped.problem}", err=True)
-            if len(reader.skipped) > _SKIPPED_SHOWN:
-                click.echo(f"skipped: {len(reader.skipped):,} documents in all", err=True)
+            if reports:
+                report_skipped((skipped.problem for skipped in reader.skipped), len(reader.skipped))
 
     return take_bytes(read(), max_bytes)
+
+
+def check_input(name: str) -> None:
+    """Raise DataError, with a remedy for the command line, for a name of no file, folder or pattern."""
+    from fastcompress.data.corpora import NAMED_CORPORA
+    from fastcompress.data.inputs import STDIN, is_pattern
+    from fastcompress.errors import DataError
+
+    if name != STDIN and not Path(name).exists() and not is_pattern(name):
+        remedy = f"use --corpus {name}" if name in NAMED_CORPORA else "name one that exists, or use --corpus"
+        raise DataError(f"{name}: no such file or folder; {remedy}")
+
+
+def report_skipped(problems: Iterable[str], number: int, place: str = "") -> None:
+    """Report on standard error what was skipped: the first few problems and, if there are more, how many.
+
+    Args:
+        problems: The problems, at least the first few.
+        number: How many there are.
+        place: Where all of them are listed; "" for nowhere.
+    """
+    for problem in itertools.islice(problems, _SKIPPED_SHOWN):
+        click.echo(f"skipped: {problem}", err=True)
+    if number > _SKIPPED_SHOWN or (place and number):
+        listed = f"; {place} lists them" if place else ""
+        click.echo(f"skipped: {count(number, 'document')} in all{listed}", err=True)
 
 
 @contextlib.contextmanager
@@ -218,6 +241,15 @@ def fixed_codec(spec: str, *, default_pattern: str | None = None, other_names: S
         if encoding:
             raise DataError(f"{spec}: is the name of a model; name its vocabulary, {encoding}") from None
         raise
+
+
+def is_learned_spec(spec: str) -> bool:
+    """Return whether `make_codec` learns this codec from documents."""
+    from fastcompress.codec.learned import is_learned
+
+    spec = spec.removeprefix("proxy-")
+    has_learned_name = spec == "char" or re.fullmatch(r"bpe-\d+", spec) is not None or is_learned(spec)
+    return has_learned_name and not Path(spec).exists()
 
 
 def learnable(documents: Iterable[Document], remedy: str) -> Iterator[Document]:

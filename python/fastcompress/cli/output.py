@@ -38,9 +38,12 @@ class ByteWriter(Protocol):
 
 
 class Advance(Protocol):
-    """A function that advances a progress bar; `total` sets the end if it was not known at first."""
+    """A function that advances a progress bar.
 
-    def __call__(self, amount: int, total: int | None = None) -> None: ...
+    `total` sets the end if it was not known at first, and `note` what is shown behind the bar.
+    """
+
+    def __call__(self, amount: int, total: int | None = None, note: str = "") -> None: ...
 
 
 @contextlib.contextmanager
@@ -54,12 +57,13 @@ def progress_bar(label: str, total: int | None = None, unit: str = "B") -> Itera
             raise ImportError
         from tqdm import tqdm
     except ImportError:
-        yield lambda amount, total=None: None
+        yield lambda amount, total=None, note="": None
         return
     with tqdm(desc=label, total=total, unit=unit, unit_scale=True, leave=False) as bar:
 
-        def advance(amount: int, total: int | None = None) -> None:
+        def advance(amount: int, total: int | None = None, note: str = "") -> None:
             bar.total = bar.total if total is None else total
+            bar.set_postfix_str(note, refresh=False)
             bar.update(amount)
 
         yield advance

@@ -172,5 +172,5 @@ def _damaged(path: str | Path, error: BaseException) -> FormatError:
 def _damage() -> tuple[type[BaseException], ...]:
     """Return the errors that mean damaged contents; those of pyarrow if it was imported."""
     kinds = (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, FormatError)
-    pyarrow = sys.modules.get("pyarrow")
-    return kinds if pyarrow is None else (*kinds, pyarrow.ArrowException)
+    arrow_error = getattr(sys.modules.get("pyarrow"), "ArrowException", None)  # not there while it is being imported
+    return kinds if arrow_error is None else (*kinds, arrow_error)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ from fastcompress.data.documents import Document
 from fastcompress.data.inputs import (
     DocumentReader,
     InputFile,
+    Skipped,
     find_files,
     folder_files,
     is_pattern,
@@ -129,7 +130,14 @@ class Corpus:
         return sum(len(document.data) for document in getattr(self, name))
 
 
-def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_bytes: int | None = None) -> Corpus:
+def load_corpus(
+    spec: str | os.PathLike[str],
+    *,
+    text_key: str = "text",
+    max_bytes: int | None = None,
+    on_error: str = "fail",
+    on_skip: Callable[[Skipped], object] | None = None,
+) -> Corpus:
     """Load and divide a corpus.
 
     Args:
@@ -139,11 +147,13 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
         text_key: The key of the text in a row of JSON lines, or the column of the text in a table.
         max_bytes: Use only this many bytes from the beginning (of each split, in a folder that is already divided). The
             last document is cut at the boundary of a character. None for no limit.
+        on_error: "fail" to raise an error at the first document that cannot be read; "skip" to leave it out.
+        on_skip: Called with each that is left out.
 
     Raises:
         DataError: The corpus does not exist, cannot be read or has no text, or a line is malformed.
         FormatError: A compressed file is damaged.
-        ConfigError: `max_bytes` is below 1.
+        ConfigError: `max_bytes` is below 1, or `on_error` another word.
 
     The contents of python-docs and python-source depend on the release of Python; the fingerprint shows it.
     """
@@ -155,13 +165,14 @@ def load_corpus(spec: str | os.PathLike[str], *, text_key: str = "text", max_byt
     if spec in NAMED_CORPORA:
         return split_documents(spec, take_bytes(NAMED_CORPORA[spec](), max_bytes))
     path = Path(spec)
+    reader = DocumentReader((), text_key=text_key, on_error=on_error, on_skip=on_skip)
     if path.is_dir():
-        return _load_files(spec, path.resolve().name, folder_files(path), text_key, max_bytes)
+        return _load_files(spec, path.resolve().name, folder_files(path), reader, max_bytes)
     if is_pattern(spec):
-        return _load_files(spec, spec, find_files(spec), text_key, max_bytes)
+        return _load_files(spec, spec, find_files(spec), reader, max_bytes)
     if not path.exists():
         raise DataError(f"{spec}: no such file, folder or corpus; the named ones are {', '.join(NAMED_CORPORA)}")
-    return split_documents(path.name, _documents([InputFile(path, path.name)], text_key, max_bytes))
+    return split_documents(path.name, _documents([InputFile(path, path.name)], reader, max_bytes))
 
 
 def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
@@ -169,19 +180,18 @@ def split_documents(name: str, documents: Iterable[Document]) -> Corpus:
     return _make_corpus(name, ((None, document) for document in documents))
 
 
-def _documents(files: Iterable[InputFile], text_key: str, max_bytes: int | None) -> Iterator[Document]:
-    reader = DocumentReader((), text_key=text_key)
+def _documents(files: Iterable[InputFile], reader: DocumentReader, max_bytes: int | None) -> Iterator[Document]:
     return take_bytes((document for file in files for document in reader.documents(file)), max_bytes)
 
 
-def _load_files(spec: str, name: str, files: list[InputFile], text_key: str, max_bytes: int | None) -> Corpus:
+def _load_files(spec: str, name: str, files: list[InputFile], reader: DocumentReader, max_bytes: int | None) -> Corpus:
     paths = [file.path for file in files if file.path is not None]
     if any(path.suffix == ".shard" for path in paths):
         raise DataError(f"{spec}: holds token shards, not text; name the text, or train on the shards themselves")
     declared = [_declared_split(path) for path in paths]
     named = set(declared) - {None}
     if len(named) < 2 or (None not in declared and "train" not in named):
-        return split_documents(name, _documents(files, text_key, max_bytes))
+        return split_documents(name, _documents(files, reader, max_bytes))
     if "train" not in named:
         declared = [split or "train" for split in declared]
     pairs: list[tuple[str | None, Document]] = []
@@ -189,7 +199,7 @@ def _load_files(spec: str, name: str, files: list[InputFile], text_key: str, max
         SPLITS
     ):  # The first of equal documents is kept, so that it is held out rather than trained on.
         chosen = [file for file, its in zip(files, declared, strict=True) if its == split]
-        pairs += [(split, document) for document in _documents(chosen, text_key, max_bytes)]
+        pairs += [(split, document) for document in _documents(chosen, reader, max_bytes)]
     return replace(_make_corpus(name, pairs), num_undeclared=declared.count(None))
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from fastcompress.data.compression import reading
 from fastcompress.data.corpora import take_bytes
 from fastcompress.data.documents import Document
 from fastcompress.data.encode import Batch, Batcher, encoded_batches
@@ -23,6 +24,7 @@ from fastcompress.data.hashed_file import HashedFile
 from fastcompress.data.inputs import DocumentReader, InputFile, Skipped
 from fastcompress.data.manifest import EncodeSettings, Position, ShardRecord
 from fastcompress.data.part_log import InputHash, LogLine, PartLog, SkippedRow
+from fastcompress.data.readers import STDIN_NAME
 from fastcompress.data.shard_file_writer import ShardFileWriter
 from fastcompress.errors import DataError
 
@@ -224,12 +226,16 @@ class _PartReader:
             text_key=self._settings.text_key,
             on_error=self._settings.on_error,
             on_skip=skip,
-            stdin=None if file.path is not None else self._open(self._stdin or sys.stdin.buffer, closes=False),
+            stdin=None if file.path is not None else self._open_stdin(),
             open_file=lambda path: self._open(path.open("rb", buffering=0)),
         )
         for document in reader.documents(file):
             if document.index >= first_row:
                 yield document
+
+    def _open_stdin(self) -> IO[bytes] | None:
+        stdin: IO[bytes] | None = self._stdin or getattr(sys.stdin, "buffer", None)
+        return stdin and self._open(stdin, closes=False)
 
     def _open(self, raw: IO[bytes], *, closes: bool = True) -> IO[bytes]:
         self._hashed = HashedFile(raw, closes=closes)
@@ -240,7 +246,8 @@ class _PartReader:
         hashed, self._hashed = self._hashed, None
         digest = None
         if hashed is not None:
-            digest = hashed.hexdigest() if file.path is None else hashed.sha256(file.path)
+            with reading(file.path or STDIN_NAME):
+                digest = hashed.hexdigest() if file.path is None else hashed.sha256(file.path)
             if size not in (None, hashed.num_bytes):
                 raise DataError(f"{file.path}: has changed while it was read; encode it when nothing writes to it")
             size = hashed.num_bytes

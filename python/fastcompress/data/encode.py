@@ -190,11 +190,14 @@ def encoded_batches(
         try:
             for batch in batches:
                 if not budget.take(_cost(batch)):
-                    return
+                    break
                 pending.put((batch, pool.submit(encode_texts, codec, batch.texts, batch.names)))
             pending.put(None)
         except BaseException as error:
             pending.put(error)
+        finally:
+            if isinstance(batches, Generator):  # its files are closed here, not when it is collected
+                batches.close()
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()

@@ -6,6 +6,7 @@ The inputs are divided into parts (`fastcompress.data.dataset_parts`), an engine
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -164,19 +165,28 @@ def _run(
         shutil.rmtree(folder, ignore_errors=True)
         return EncodedSplit(complete, time.monotonic() - started, was_complete=True)
     check_split(directory, job.split, job.codec, overwrite)
+    is_new = not directory.exists()
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         unfinished = Unfinished(folder, job)
         unfinished.open(overwrite)
         resumed = unfinished.num_shards()
-        encode_parts(unfinished.parts_folder)
-        manifest = unfinished.assemble()
+        try:
+            encode_parts(unfinished.parts_folder)
+            manifest = unfinished.assemble()
 
-        def check() -> Sequence[str]:
-            check_split(directory, job.split, job.codec, overwrite)
-            return [job.split]
+            def check() -> Sequence[str]:
+                check_split(directory, job.split, job.codec, overwrite)
+                return [job.split]
 
-        put_in_place(directory, folder, [job.split], check)
+            put_in_place(directory, folder, [job.split], check)
+        except BaseException:
+            if job.has_stdin or not unfinished.num_shards():  # there is nothing to go on with
+                shutil.rmtree(folder, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    if is_new:
+                        directory.rmdir()
+            raise
         shutil.rmtree(folder, ignore_errors=True)
     return EncodedSplit(manifest, time.monotonic() - started, resumed_shards=resumed)
 

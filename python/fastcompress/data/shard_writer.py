@@ -48,7 +48,9 @@ def list_splits(directory: Path) -> list[str]:
     if not Path(directory).is_dir():
         return []
     folders = (path for path in Path(directory).iterdir() if not path.name.startswith(".") and path.is_dir())
-    return sorted(folder.name for folder in folders if (folder / "00000.shard").exists())
+    return sorted(
+        folder.name for folder in folders if (folder / MANIFEST).exists() or (folder / "00000.shard").exists()
+    )
 
 
 def write_shards(

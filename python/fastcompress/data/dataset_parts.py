@@ -124,9 +124,9 @@ def encode_part(
         OSError: The folder cannot be written.
     """
     log = PartLog(folder, part.index)
+    log.prepare()
     if log.is_done:
         return
-    log.prepare()
     state = EncodeProgress(None if None in part.sizes else sum(size or 0 for size in part.sizes))
     for line in log.lines:
         state.skipped += len(line.skipped)

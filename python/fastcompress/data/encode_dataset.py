@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from fastcompress.data.dataset_parts import EncodeProgress, Part, encode_part, p
 from fastcompress.data.hashed_file import file_sha256
 from fastcompress.data.inputs import ON_ERROR, find_files
 from fastcompress.data.manifest import MANIFEST, EncodeSettings, InputRecord, Manifest
-from fastcompress.data.shard_writer import check_split, put_in_place
+from fastcompress.data.shard_writer import check_split, put_in_place, undo_moves
 from fastcompress.data.unfinished import Job, Unfinished
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 
@@ -161,18 +160,24 @@ def _run(
     if directory.exists() and not directory.is_dir():
         raise OutputError(f"{directory}: cannot be written (it is a file, not a folder); choose another directory")
     folder = directory / f".{job.split}.unfinished"
-    if not overwrite and (complete := _complete(directory, job)) is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-        return EncodedSplit(complete, time.monotonic() - started, was_complete=True)
-    check_split(directory, job.split, job.codec, overwrite)
+    if not folder.exists():  # to refuse before anything is made
+        if not overwrite and (complete := _complete(directory, job)) is not None:
+            return EncodedSplit(complete, time.monotonic() - started, was_complete=True)
+        check_split(directory, job.split, job.codec, overwrite)
     is_new = not directory.exists()
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         unfinished = Unfinished(folder, job)
+        undo_moves(directory, folder, job.split)
+        if not overwrite and (complete := _complete(directory, job)) is not None:  # only this folder was left
+            unfinished.remove()
+            return EncodedSplit(complete, time.monotonic() - started, was_complete=True)
+        check_split(directory, job.split, job.codec, overwrite)
         unfinished.open(overwrite)
         resumed = unfinished.num_shards()
         try:
-            encode_parts(unfinished.parts_folder)
+            if not unfinished.is_assembling():
+                encode_parts(unfinished.parts_folder)
             manifest = unfinished.assemble()
 
             def check() -> Sequence[str]:
@@ -182,12 +187,12 @@ def _run(
             put_in_place(directory, folder, [job.split], check)
         except BaseException:
             if job.has_stdin or not unfinished.num_shards():  # there is nothing to go on with
-                shutil.rmtree(folder, ignore_errors=True)
+                unfinished.remove()
                 with contextlib.suppress(OSError):
                     if is_new:
                         directory.rmdir()
             raise
-        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.remove()
     return EncodedSplit(manifest, time.monotonic() - started, resumed_shards=resumed)
 
 

@@ -295,6 +295,33 @@ def put_in_place(directory: Path, new: Path, splits: Iterable[str], check: Calla
         _put_in_place(directory, new, splits, check())
 
 
+def undo_moves(directory: Path, new: Path, split: str) -> None:
+    """Undo what a killed `put_in_place` of a split has left half done: what it moved away comes back, or is deleted.
+
+    Args:
+        directory: As for `put_in_place`.
+        new: As for `put_in_place`.
+        split: The name of the split.
+    """
+    away = _away(new)
+    with locked(directory, wait_seconds=_LOCK_SECONDS):
+        for name in ("codec.json", split):
+            target = directory / name
+            if target.is_dir() and not any(target.iterdir()):
+                target.rmdir()
+            elif target.is_file() and not target.stat().st_size:
+                target.unlink()
+            if (away / name).exists() and not target.exists():
+                os.rename(away / name, target)
+        if away.exists():
+            shutil.rmtree(away)
+
+
+def _away(new: Path) -> Path:
+    """Return the folder of what makes room: not in `new`, which is deleted even if the old splits must come back."""
+    return new.with_suffix(".old")
+
+
 def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterable[str]) -> None:
     """Replace splits, as `put_in_place` does. If a move fails, the moves before it are undone."""
     names, leaving = list(splits), [name for name in old if (directory / name).exists()]
@@ -302,8 +329,7 @@ def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterab
     if not codec_file.exists() or codec_file.read_bytes() != (new / "codec.json").read_bytes():
         names.insert(0, "codec.json")
         leaving += ["codec.json"] if codec_file.exists() else []
-    # Not inside `new`, which is always deleted: the old splits are deleted only when the new ones are in place.
-    away = new.with_suffix(".old")
+    away = _away(new)
     away.mkdir()
     moved: list[tuple[Path, Path]] = []
     try:

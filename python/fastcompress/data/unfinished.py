@@ -99,7 +99,12 @@ class Unfinished:
         if earlier != self._state or self._job.has_stdin:
             self._clear()
             self.parts_folder.mkdir()
+            save_codec(self._job.codec, self.folder / "codec.json")  # which may say that it cannot be saved
             write_atomically(path, json.dumps(self._state, indent=1).encode())
+
+    def is_assembling(self) -> bool:
+        """Return whether all parts are done, and `assemble` has begun to move their shards."""
+        return (self.folder / self._job.split).exists()
 
     def num_shards(self) -> int:
         """Return the number of shards that earlier runs have made."""
@@ -115,6 +120,8 @@ class Unfinished:
             raise DataError("there are no documents to encode; give at least one")
         target = self.folder / self._job.split
         target.mkdir(exist_ok=True)
+        for left in target.glob(".*"):  # a temporary file of an interrupted call
+            left.unlink()
         shards = [replace(shard, name=f"{number:05d}.shard") for number, (_, shard) in enumerate(made)]
         for (source, _), shard in zip(made, shards, strict=True):
             if source.exists():  # if not, an interrupted call has moved it
@@ -154,7 +161,14 @@ class Unfinished:
             write_atomically(path, "".join(lines).encode())
         return len(lines)
 
+    def remove(self) -> None:
+        """Remove the folder."""
+        self._clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def _clear(self) -> None:
+        # First the file without which the rest does not count, should this be interrupted.
+        (self.folder / "job.json").unlink(missing_ok=True)
         for path in self.folder.iterdir():
             if path.name == LOCK_NAME:
                 continue

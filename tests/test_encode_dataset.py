@@ -630,7 +630,8 @@ def test_the_command_keeps_standard_input_that_it_learns_from(tmp_path: Path) ->
     text = b"to be or not to be"
     run("encode", "-", "--codec", "bpe-260", "-o", tmp_path / "out", stdin=text)
     assert run("decode", tmp_path / "out").stdout_bytes == text
-    assert "there is no" not in run("encode", "-", "--codec", "char", "-o", "-", stdin=text).stderr
+    ids = run("encode", "-", "--codec", "char", "-o", "-", stdin=text).stdout.split()
+    assert len(ids) == len(text)
 
 
 def test_a_corpus_with_bad_rows(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ if _TYPE_CHECKING:
     from fastcompress.data.shards import TokenDataset, write_encoded, write_shards, write_splits
     from fastcompress.data.statistics import token_statistics, vocabulary_statistics
     from fastcompress.data.torch_dataset import TorchDataset
+    from fastcompress.data.verify import Verification, verify_shards
 
 __all__ = [
     "TOKEN_FORMATS",
@@ -32,12 +33,14 @@ __all__ = [
     "TokenDataset",
     "TokenRows",
     "TorchDataset",
+    "Verification",
     "encode_dataset",
     "load_corpus",
     "read_chats",
     "split_chats",
     "split_documents",
     "token_statistics",
+    "verify_shards",
     "vocabulary_statistics",
     "write_encoded",
     "write_shards",
@@ -60,12 +63,14 @@ _show(
         "TokenDataset": "shards",
         "TokenRows": "rows",
         "TorchDataset": "torch_dataset",
+        "Verification": "verify",
         "encode_dataset": "encode_dataset",
         "load_corpus": "corpora",
         "read_chats": "chat",
         "split_chats": "chat",
         "split_documents": "corpora",
         "token_statistics": "statistics",
+        "verify_shards": "verify",
         "vocabulary_statistics": "statistics",
         "write_encoded": "shards",
         "write_shards": "shards",

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fastcompress.data import compression, readers
+from fastcompress.data import compression, readers, tables
 from fastcompress.data.corpora import load_corpus
 from fastcompress.data.inputs import DocumentReader
 from fastcompress.errors import DataError
@@ -96,6 +98,38 @@ def test_a_chosen_field(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"text": ["no"], "body": ["three"]}), tmp_path / "c.parquet")
     assert texts_in(tmp_path, text_key="body") == ["one", "two", "three"]
     assert texts_in("-", text_key="body", stdin=io.BytesIO(b'{"body": "four"}\n')) == ["four"]
+
+
+HARD_TEXTS = st.text(st.sampled_from('é\x85\xa0"\\/\n\ud83d \U0001f600'))
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | HARD_TEXTS,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=3), values, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(
+    row=st.dictionaries(st.sampled_from(["text", "id", "é", "other"]), JSON_VALUES) | JSON_VALUES,
+    ascii_only=st.booleans(),
+    field=st.sampled_from(["text", "é", "id"]),
+    cut=st.none() | st.integers(0, 40),
+    odd_byte=st.none() | st.integers(0, 255),
+)
+def test_plain_json_is_read_as_any_other(row, ascii_only, field, cut, odd_byte) -> None:
+    """The quick way for plain lines gives what Python's parser gives for all lines, or leaves them to it."""
+    line = json.dumps(row, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    if odd_byte is not None and cut is not None:
+        line = line[:cut] + bytes([odd_byte]) + line[cut:]
+    elif cut is not None:
+        line = line[:cut]
+    plain = tables._plain_json_row(line, 3, field)
+    assert plain is None or plain == tables._any_json_row(line, 3, field)
+
+
+def test_plain_json_is_not_left_to_the_slow_way() -> None:
+    for text in ("plain", 'naïve\n"quoted" \U0001f600', ""):
+        line = json.dumps({"id": "a", "text": text}, ensure_ascii=False).encode() + b"\n"
+        assert tables._plain_json_row(line, 1, "text") == tables.Row(text.encode(), 1, "a")
 
 
 def test_standard_input_of_json_that_is_no_row_is_text() -> None:

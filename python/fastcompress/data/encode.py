@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 # Each task encodes a batch of about this size: little memory, but long beside the few milliseconds in which a thread
 # that has encoded one may wait for the interpreter.
-_BATCH_BYTES = 1 << 20
+_BATCH_BYTES = 1 << 22
 _SMALL_BATCH_BYTES = 1 << 18
+_LONG_BYTES = 1 << 24
 _DOCUMENT_BYTES = 256  # what a document takes in a batch beside its text, so that a batch of empty ones ends, too
 _AHEAD_BYTES = 48 << 20
 # A reader that waits for a pipe, say, cannot be interrupted; it ends with the process.
@@ -127,7 +128,8 @@ def encode_texts(codec: Codec, texts: Sequence[bytes], names: Sequence[str] = ()
         DataError: The codec cannot encode one of them.
     """
     together: Callable[[Sequence[bytes]], list[Ids]] | None = getattr(codec, "encode_batch", None)
-    if together is not None and len(texts) > 1 and not hasattr(codec, "encode_for_training"):
+    is_long = len(texts) == 1 and len(texts[0]) >= _LONG_BYTES  # a codec may share it between threads
+    if together is not None and not is_long and not hasattr(codec, "encode_for_training"):
         return together(texts)
     encode = training_encoder(codec)
     encoded: list[Ids] = []

@@ -25,6 +25,7 @@ from fastcompress.data import TokenDataset, dataset_parts, encode_dataset, write
 from fastcompress.data import encode as encode_module
 from fastcompress.data.corpora import take_bytes
 from fastcompress.data.dataset_parts import EncodeProgress
+from fastcompress.data.hashed_file import HashedFile
 from fastcompress.data.inputs import DocumentReader
 from fastcompress.data.manifest import EncodeSettings, Manifest, ShardRecord
 from fastcompress.data.shard_file import HEADER_BYTES, ShardFile, ShardHeader
@@ -317,7 +318,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, encoded: list[bytes]) ->
     with pytest.raises(DataError, match=r"rows\.jsonl:4: stopped"):
         encode(tmp_path / "rows.jsonl", tmp_path / "out", shard_bytes=300)
     assert not (tmp_path / "out" / "train").exists()
-    with pytest.raises(DataError, match=r"no split 'train' \(splits: none\)"):
+    with pytest.raises(DataError, match=r"no split 'train' \(splits: none\); run the interrupted encoding again"):
         TokenDataset.open(tmp_path / "out", "train")
     encoded.clear()
     encoded.append(b"stop")
@@ -513,6 +514,22 @@ def test_a_truncated_zstd_file(tmp_path: Path) -> None:
     manifest = encode_dataset(tmp_path / "rows.jsonl.zst", tmp_path / "out", ByteCodec(), on_error="skip").manifest
     assert manifest.skipped == 1
     assert 0 < manifest.documents < 20_000
+
+
+def test_documents_that_do_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "large.txt").write_bytes(b"large")
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ByteCodec, "encode", no_memory)
+        with pytest.raises(DataError, match=r"large\.txt: a document and its ids do not fit into memory; divide it"):
+            encode_dataset(tmp_path / "large.txt", tmp_path / "out", ByteCodec())
+    monkeypatch.setattr(HashedFile, "readall", no_memory)
+    with pytest.raises(DataError, match=r"large\.txt: does not fit into memory; divide it"):
+        encode_dataset(tmp_path / "large.txt", tmp_path / "out", ByteCodec())
+    assert not (tmp_path / "out").exists()
 
 
 def test_inputs_that_change_under_the_hand(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def encode_texts(codec: Codec, texts: Sequence[bytes], names: Sequence[str] = ()
         names: What errors call them; () for no names.
 
     Raises:
-        DataError: The codec cannot encode one of them.
+        DataError: The codec cannot encode one of them, or it does not fit into memory.
     """
     together: Callable[[Sequence[bytes]], list[Ids]] | None = getattr(codec, "encode_batch", None)
     is_long = len(texts) == 1 and len(texts[0]) >= _LONG_BYTES  # a codec may share it between threads
@@ -139,6 +139,9 @@ def encode_texts(codec: Codec, texts: Sequence[bytes], names: Sequence[str] = ()
         if not names:
             raise
         raise with_place(error, names[len(encoded)]) from error
+    except MemoryError as error:
+        name = f"{names[len(encoded)]}: " if names else ""
+        raise DataError(f"{name}a document and its ids do not fit into memory; divide it into several") from error
     return encoded
 
 

@@ -119,7 +119,9 @@ class TokenDataset:
         manifest = Manifest.read(folder)
         if manifest is None and not any(folder.glob("*.shard")):
             there = ", ".join(list_splits(directory)) or "none"
-            raise DataError(f"{directory}: has no split {split!r} (splits: {there}); encode the corpus into it")
+            is_begun = (directory / f".{split}.unfinished").exists()
+            remedy = "run the interrupted encoding again to finish it" if is_begun else "encode the corpus into it"
+            raise DataError(f"{directory}: has no split {split!r} (splits: {there}); {remedy}")
         expected = load_codec(directory / "codec.json").fingerprint
         if codec is not None and codec.fingerprint != expected:
             raise MismatchError(

@@ -44,8 +44,12 @@ class Row(NamedTuple):
 
 
 def whole_file(file: IO[bytes], name: str, field: str) -> Iterator[Row]:
-    """Yield the file as a single row."""
-    yield Row(file.read())
+    """Yield the file as a single row. Raises DataError if it does not fit into memory."""
+    try:
+        text = file.read()
+    except MemoryError:
+        raise DataError(f"{name}: does not fit into memory; divide it into several files, or into rows") from None
+    yield Row(text)
 
 
 def json_lines(file: IO[bytes], name: str, field: str) -> Iterator[Row]:

@@ -195,11 +195,12 @@ def _write_files(source: _Source, codec: Codec, target: _Target) -> None:
 
     started = time.monotonic()
     with progress_bar("encoding") as advance:
-        read = 0
+        read, before = 0, None
 
         def show(state: EncodeProgress) -> None:
-            nonlocal read
-            rate = state.tokens / max(time.monotonic() - started, 1e-9) / 1e6
+            nonlocal read, before
+            before = state.tokens if before is None else before  # an interrupted run has made most of these
+            rate = (state.tokens - before) / max(time.monotonic() - started, 1e-9) / 1e6
             skipped = f", {state.skipped:,} skipped" if state.skipped else ""
             advance(state.bytes_read - read, state.bytes_total, f"{rate:.1f} million tokens/s{skipped}")
             read = state.bytes_read

@@ -38,11 +38,9 @@ class HashedFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        part = self._raw.read(len(view))
-        view[: len(part)] = part
-        self._seen(part)
-        return len(part)
+        num_bytes: int = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        self._seen(memoryview(buffer).cast("B")[:num_bytes])
+        return num_bytes
 
     def readall(self) -> bytes:
         rest = self._raw.read()
@@ -67,7 +65,7 @@ class HashedFile(io.RawIOBase):
         """Return the SHA-256 of the first `num_bytes` bytes, as 64 hexadecimal digits."""
         return self._digest.hexdigest()
 
-    def _seen(self, part: bytes) -> None:
+    def _seen(self, part: bytes | memoryview) -> None:
         begin = self.num_bytes - self._position
         if 0 <= begin < len(part):
             self._digest.update(memoryview(part)[begin:])

@@ -69,11 +69,11 @@ def _json_row(line: bytes, number: int, field: str) -> Row:
 
 
 def _plain_json_row(line: bytes, number: int, field: str) -> Row | None:
-    r"""Return the row of a line that is plain: an object in UTF-8, with a text and without "\u"; None for others.
+    r"""Return the row of a line that is a plain object in UTF-8, in which no Latin-1 is escaped; None for others.
 
     Latin-1 carries the bytes of UTF-8 through the parser unchanged, which is faster than decoding and encoding them.
     """
-    if b"\\u" in line or line[:2] != b'{"' or not field.isascii():
+    if line[:2] != b'{"' or not field.isascii():
         return None
     try:
         row = json.loads(line.decode("latin-1"))
@@ -83,6 +83,8 @@ def _plain_json_row(line: bytes, number: int, field: str) -> Row | None:
             return None
         if not line.isascii():
             line.decode()
+        if not text.isascii() and b"\\u00" in line:  # perhaps not a byte of UTF-8, but a character such as "\u00e9"
+            return None
         return Row(text.encode("latin-1"), number, row_id if isinstance(row_id, str) else None)
     except (ValueError, RecursionError, KeyError):
         return None

@@ -23,6 +23,7 @@ from typing import Any
 from fastcompress._files import write_atomically
 from fastcompress._locks import LOCK_NAME
 from fastcompress.codec import Codec, save_codec
+from fastcompress.codec.files import codec_to_json
 from fastcompress.data.dataset_parts import Part
 from fastcompress.data.manifest import SKIPPED, EncodeSettings, InputRecord, Manifest
 from fastcompress.data.part_log import PartLog
@@ -99,7 +100,7 @@ class Unfinished:
         if earlier != self._state or self._job.has_stdin:
             self._clear()
             self.parts_folder.mkdir()
-            save_codec(self._job.codec, self.folder / "codec.json")  # which may say that it cannot be saved
+            codec_to_json(self._job.codec)  # which says now, not at the end, if the codec cannot be saved
             write_atomically(path, json.dumps(self._state, indent=1).encode())
 
     def is_assembling(self) -> bool:

@@ -58,7 +58,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("source")
     rng = np.random.default_rng(5)
     for number in range(4):
-        rows = [json.dumps({"text": "ab" * int(size)}) for size in rng.integers(0, 400, 60)]
+        rows = [json.dumps({"text": "ab" * int(size)}) for size in rng.integers(0, 400, 40)]
         rows[7] = '{"text": null}'
         (folder / f"{number}.jsonl").write_text("\n".join(rows) + "\n")
     (folder / "bad.jsonl").write_text("{\n" * 3)
@@ -212,26 +212,20 @@ def test_reading_stays_within_its_budget() -> None:
 
 # --- Interruptions ----------------------------------------------------------------------------------------
 
-KILLED = """
+FORKS = """
 import os, random, signal, sys, time
 from pathlib import Path
 from fastcompress.codec import ByteCodec, CharCodec
-from fastcompress.data import TokenDataset, encode_dataset, write_shards
+from fastcompress.data import TokenDataset, encode_dataset, write_shards, write_splits
 import fastcompress.data.encode_dataset  # so that the children need not
 import numpy.random, multiprocessing
+from fastcompress.data.shards import list_splits
 
-source, folder = map(Path, sys.argv[1:3])
-
-def encode(output, overwrite=False):
-    encode_dataset(
-        source, output, ByteCodec(), on_error="skip", shard_bytes=9000, num_threads=2, overwrite=overwrite
-    )
-
-def run(output, then):
+def run(work):
     pid = os.fork()
     if pid == 0:
         try:
-            then(output)
+            work()
             os._exit(0)
         except BaseException as error:
             print(repr(error), flush=True)
@@ -243,23 +237,7 @@ def ended(pid):
     assert code in (0, -signal.SIGKILL), code
     return code == 0
 
-started = time.monotonic()
-assert ended(run(folder / "whole", encode))
-seconds = time.monotonic() - started
-rng = random.Random(11)
-kills = 0
-for moment in range(20):
-    for attempt in range(100):
-        pid = run(folder / f"random-{moment}", encode)
-        if attempt < 3:
-            time.sleep(rng.random() * seconds * 1.1)
-            os.kill(pid, signal.SIGKILL)
-        if ended(pid):
-            break
-        kills += 1
-print("kills", kills)
-
-def encode_until(step, output, overwrite=False):
+def ends_before(step, work):  # a kill at a change of a name, or before a wait for the disk
     count = 0
     def counted(real):
         def call(*arguments, **options):
@@ -269,28 +247,80 @@ def encode_until(step, output, overwrite=False):
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(*arguments, **options)
         return call
-    for name in ("replace", "rename", "fsync", "link", "unlink", "mkdir", "rmdir"):
-        setattr(os, name, counted(getattr(os, name)))
-    encode(output, overwrite)
+    def work_until():
+        for name in ("replace", "rename", "fsync", "link", "unlink", "mkdir", "rmdir"):
+            setattr(os, name, counted(getattr(os, name)))
+        work()
+    return ended(run(work_until))
 
-for step in range(1, 1000):  # a kill before every change of a name, and before every wait for the disk
+source, folder = map(Path, sys.argv[1:3])
+"""
+
+KILLED = (
+    FORKS
+    + """
+def encode(output, overwrite=False):
+    encode_dataset(
+        source, output, ByteCodec(), on_error="skip", shard_bytes=9000, num_threads=2, overwrite=overwrite
+    )
+
+started = time.monotonic()
+assert ended(run(lambda: encode(folder / "whole")))
+seconds = time.monotonic() - started
+rng = random.Random(11)
+kills = 0
+for moment in range(20):
+    for attempt in range(100):
+        pid = run(lambda: encode(folder / f"random-{moment}"))
+        if attempt < 3:
+            time.sleep(rng.random() * seconds * 1.1)
+            os.kill(pid, signal.SIGKILL)
+        if ended(pid):
+            break
+        kills += 1
+print("kills", kills)
+
+for step in range(1, 1000):
     output = folder / f"step-{step}"
-    if ended(run(output, lambda output: encode_until(step, output))):
+    if ends_before(step, lambda: encode(output)):
         break
-    assert ended(run(output, encode))
+    assert ended(run(lambda: encode(output)))
 print("steps", step)
 
 for last in range(step - 12, 1000):  # the same where an old split is replaced, which is done at the end
     output = folder / f"replacing-{last}"
     write_shards(output, "train", [b"old"], CharCodec(["o", "l", "d"]))
-    if ended(run(output, lambda output: encode_until(last, output, True))):
+    if ends_before(last, lambda: encode(output, True)):
         break
-    splits = [path.name for path in output.iterdir() if not path.name.startswith(".")]
-    if "train" in splits and any((output / "train").iterdir()):
+    if "train" in list_splits(output):
         assert TokenDataset.open(output, "train", verify=True).num_documents in (1, int(sys.argv[3]))
-    assert ended(run(output, lambda output: encode(output, True)))
+    assert ended(run(lambda: encode(output, True)))
 print("replacements", last - step + 13)
 """
+)
+
+KILLED_CORPUS = (
+    FORKS
+    + """
+old, new = CharCodec(["o", "l", "d"]), CharCodec(["e", "n", "w"])
+
+def replace(output):
+    write_splits(output, {"train": [b"new"], "validation": [b"we"]}, new, overwrite=True)
+
+for step in range(1, 1000):
+    output = folder / str(step)
+    write_splits(output, {"train": [b"old"], "test": [b"lo"]}, old)
+    if ends_before(step, lambda: replace(output)):
+        break
+    # The next writer of anything finds all of the old corpus or all of the new one, and nothing else.
+    is_new = (output / "codec.json").exists() and list_splits(output) == ["train", "validation"]
+    write_shards(output, "more", [b"e" if is_new else b"o"], new if is_new else old, overwrite=True)
+    assert list_splits(output) == (["more", "train", "validation"] if is_new else ["more", "test", "train"])
+    assert [path.name for path in output.glob(".*")] == []
+    assert ended(run(lambda: replace(output)))
+print("steps", step)
+"""
+)
 
 
 @pytest.mark.slow
@@ -310,6 +340,20 @@ def test_a_run_killed_at_any_moment_is_finished_by_the_next(
     assert len(outputs) == 1 + 20 + int(said["steps"]) + int(said["replacements"])
     for output in outputs:
         assert tree(output) == expected, output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_corpus_killed_at_any_step_leaves_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", KILLED_CORPUS, tmp_path, tmp_path]
+    process = subprocess.run(words, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
+    outputs = sorted(tmp_path.iterdir())
+    assert process.stdout == f"steps {len(outputs)}\n"
+    assert len(outputs) > 20
+    for output in outputs:
+        assert sorted(path.name for path in output.iterdir()) == ["codec.json", "train", "validation"], output
+        assert tree(output) == tree(outputs[0])
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, encoded: list[bytes]) -> None:

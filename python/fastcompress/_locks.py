@@ -47,8 +47,8 @@ class _Busy(Exception):
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str], *, wait_seconds: float = 0.0) -> Iterator[None]:
-    """Hold the lock of an existing folder for the length of the block.
+def locked(folder: str | os.PathLike[str], *, wait_seconds: float = 0.0) -> Iterator[bool]:
+    """Hold the lock of an existing folder for the length of the block, and yield whether there is a lock to hold.
 
     Args:
         folder: The folder to be written.
@@ -74,7 +74,7 @@ def locked(folder: str | os.PathLike[str], *, wait_seconds: float = 0.0) -> Iter
             time.sleep(_POLL_SECONDS)
     owner = os.getpid()
     try:
-        yield
+        yield descriptor is not None
     finally:
         if descriptor is not None and os.getpid() == owner:  # a forked child has closed its copy already
             _release(path, descriptor)

@@ -22,7 +22,7 @@ from fastcompress.data.dataset_parts import EncodeProgress, Part, encode_part, p
 from fastcompress.data.hashed_file import file_sha256
 from fastcompress.data.inputs import ON_ERROR, find_files
 from fastcompress.data.manifest import MANIFEST, EncodeSettings, InputRecord, Manifest
-from fastcompress.data.shard_writer import check_split, put_in_place, undo_moves
+from fastcompress.data.shard_writer import LOCK_SECONDS, check_split, put_in_place, undo_moves
 from fastcompress.data.unfinished import Job, Unfinished
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 
@@ -168,7 +168,8 @@ def _run(
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         unfinished = Unfinished(folder, job)
-        undo_moves(directory, folder, job.split)
+        with locked(directory, wait_seconds=LOCK_SECONDS):
+            undo_moves(directory, folder)
         if not overwrite and (complete := _complete(directory, job)) is not None:  # only this folder was left
             unfinished.remove()
             return EncodedSplit(complete, time.monotonic() - started, was_complete=True)

@@ -7,6 +7,8 @@ directory has by then and rename their splits.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -39,8 +41,9 @@ SHARD_BYTES = EncodeSettings.shard_bytes
 # How many bytes of text a token stands for, where a number of tokens is given by an old argument.
 _BYTES_PER_TOKEN = 4
 
+_MOVES = ".moves.json"  # the names that are moved out of a folder of new splits, for `undo_moves`
 # Another process holds the lock only for a few renames, unless the file system stalls.
-_LOCK_SECONDS = 60.0
+LOCK_SECONDS = 60.0
 
 
 def list_splits(directory: Path) -> list[str]:
@@ -263,19 +266,23 @@ def _write(
     """
     if directory.exists() and not directory.is_dir():
         raise OutputError(f"{directory}: cannot be written (it is a file, not a folder); choose another directory")
-    check()
     try:
+        if directory.exists():
+            with locked(directory, wait_seconds=LOCK_SECONDS):
+                _remove_abandoned(directory)
+        check()
         directory.mkdir(parents=True, exist_ok=True)
         temporary = directory / f".{secrets.token_hex(8)}.partial"
-        temporary.mkdir()
-        try:
+        with contextlib.ExitStack() as stack:
+            with locked(directory, wait_seconds=LOCK_SECONDS):
+                temporary.mkdir()
+                stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+                stack.enter_context(locked(temporary))
             for split, documents in splits.items():
                 (temporary / split).mkdir()
                 _write_files(temporary / split, documents, codec, progress)
             save_codec(codec, temporary / "codec.json")
             put_in_place(directory, temporary, splits, check)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
     except FastcompressError:
         raise
     except OSError as error:
@@ -291,30 +298,43 @@ def put_in_place(directory: Path, new: Path, splits: Iterable[str], check: Calla
         splits: The names of the new splits.
         check: Returns the names of the splits to remove, or raises an error if nothing must be replaced.
     """
-    with locked(directory, wait_seconds=_LOCK_SECONDS):
+    with locked(directory, wait_seconds=LOCK_SECONDS):
         _put_in_place(directory, new, splits, check())
 
 
-def undo_moves(directory: Path, new: Path, split: str) -> None:
-    """Undo what a killed `put_in_place` of a split has left half done: what it moved away comes back, or is deleted.
+def undo_moves(directory: Path, new: Path) -> None:
+    """Undo what a killed `put_in_place` has left half done; what it had finished stays. The directory is locked.
 
     Args:
         directory: As for `put_in_place`.
         new: As for `put_in_place`.
-        split: The name of the split.
     """
     away = _away(new)
-    with locked(directory, wait_seconds=_LOCK_SECONDS):
-        for name in ("codec.json", split):
+    if not away.exists():
+        return
+    names: list[str] = json.loads((new / _MOVES).read_bytes()) if (new / _MOVES).exists() else []
+    if any((new / name).exists() for name in names):
+        for name in names:
             target = directory / name
-            if target.is_dir() and not any(target.iterdir()):
+            if not (new / name).exists():
+                os.rename(target, new / name)
+            elif target.is_dir() and not any(target.iterdir()):  # the name was claimed, no more
                 target.rmdir()
             elif target.is_file() and not target.stat().st_size:
                 target.unlink()
-            if (away / name).exists() and not target.exists():
-                os.rename(away / name, target)
-        if away.exists():
-            shutil.rmtree(away)
+        for path in away.iterdir():
+            if not (directory / path.name).exists():  # or else only a name in `away` was claimed
+                os.rename(path, directory / path.name)
+    shutil.rmtree(away)
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove what killed writers have left. The directory is locked, and so is the folder of each that is alive."""
+    for path in directory.glob(".*.partial"):
+        with contextlib.suppress(OutputError), locked(path) as is_locked:
+            if is_locked:
+                undo_moves(directory, path)
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _away(new: Path) -> Path:
@@ -329,6 +349,7 @@ def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterab
     if not codec_file.exists() or codec_file.read_bytes() != (new / "codec.json").read_bytes():
         names.insert(0, "codec.json")
         leaving += ["codec.json"] if codec_file.exists() else []
+    (new / _MOVES).write_text(json.dumps(names))
     away = _away(new)
     away.mkdir()
     moved: list[tuple[Path, Path]] = []

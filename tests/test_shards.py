@@ -257,6 +257,21 @@ def test_the_old_number_of_tokens_still_cuts(tmp_path):
     assert len(shard_paths(tmp_path)) == 2
 
 
+def test_more_shards_than_files_may_be_open(tmp_path):
+    resource = pytest.importorskip("resource")
+    write_shards(tmp_path, "train", [b"a"] * 30, ByteCodec(), shard_bytes=1)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + 10, before[1]))
+    try:
+        with pytest.raises(DataError, match=r"\.shard: cannot be opened, because too many files are open; raise"):
+            TokenDataset.open(tmp_path, "train")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert TokenDataset.open(tmp_path, "train").num_documents == 30
+
+
 def test_ids_out_of_range_are_named_even_unverified(directory):
     path = shard_paths(directory)[0]
     rewrite(path, lambda blob: blob.__setitem__(slice(HEADER_BYTES + 6, HEADER_BYTES + 8), b"\xff\x01"))

@@ -33,9 +33,12 @@ checksum of the file, since the header in turn holds the checksum of all else.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import mmap
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -166,9 +169,9 @@ class ShardFile:
 
         Raises:
             FormatError: The file is truncated, damaged, of another version, or not a shard.
-            DataError: An id is out of range.
+            DataError: An id is out of range, or too many files are open.
         """
-        with path.open("rb") as file:
+        with _naming_limit(path), path.open("rb") as file:
             self.header = ShardHeader.from_bytes(file.read(HEADER_BYTES), path)
             size = file.seek(0, 2)
             if size != self.header.file_bytes:
@@ -197,6 +200,20 @@ class ShardFile:
             raise FormatError(f"{self.path}: its document offsets do not ascend; encode the corpus again")
         if verify and (self.tokens[offsets[1:] - 1] != self.header.vocab_size).any():
             raise FormatError(f"{self.path}: a document does not end in its end id; encode the corpus again")
+
+
+@contextlib.contextmanager
+def _naming_limit(path: Path) -> Iterator[None]:
+    """Say what to do if a mapped file, which stays open, is one too many."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        raise DataError(
+            f"{path}: cannot be opened, because too many files are open; raise their limit (ulimit -n), or encode the "
+            "corpus into larger shards"
+        ) from error
 
 
 def _check_payload(file: BinaryIO, path: Path, header: ShardHeader) -> None:

@@ -18,11 +18,12 @@ from fastcompress._arguments import as_integer, as_num_threads
 from fastcompress._files import remedy_for
 from fastcompress._locks import locked
 from fastcompress.codec import load_codec
+from fastcompress.data.abandoned import undo_moves
 from fastcompress.data.dataset_parts import EncodeProgress, Part, encode_part, plan_parts
 from fastcompress.data.hashed_file import file_sha256
 from fastcompress.data.inputs import ON_ERROR, find_files
 from fastcompress.data.manifest import MANIFEST, EncodeSettings, InputRecord, Manifest
-from fastcompress.data.shard_writer import LOCK_SECONDS, check_split, put_in_place, undo_moves
+from fastcompress.data.shard_writer import LOCK_SECONDS, check_split, put_in_place
 from fastcompress.data.unfinished import Job, Unfinished
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 

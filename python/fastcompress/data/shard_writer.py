@@ -23,6 +23,7 @@ from fastcompress._deprecated import renamed_argument
 from fastcompress._files import remedy_for
 from fastcompress._locks import locked
 from fastcompress.codec import Codec, load_codec, save_codec
+from fastcompress.data.abandoned import MOVES, away_from, remove_abandoned
 from fastcompress.data.encode import Batcher, batches_of, encoded_batches
 from fastcompress.data.manifest import MANIFEST, SKIPPED, EncodeSettings, Manifest, ShardRecord
 from fastcompress.data.shard_file_writer import ShardFileWriter
@@ -41,7 +42,6 @@ SHARD_BYTES = EncodeSettings.shard_bytes
 # How many bytes of text a token stands for, where a number of tokens is given by an old argument.
 _BYTES_PER_TOKEN = 4
 
-_MOVES = ".moves.json"  # the names that are moved out of a folder of new splits, for `undo_moves`
 # Another process holds the lock only for a few renames, unless the file system stalls.
 LOCK_SECONDS = 60.0
 
@@ -269,7 +269,7 @@ def _write(
     try:
         if directory.exists():
             with locked(directory, wait_seconds=LOCK_SECONDS):
-                _remove_abandoned(directory)
+                remove_abandoned(directory)
         check()
         directory.mkdir(parents=True, exist_ok=True)
         temporary = directory / f".{secrets.token_hex(8)}.partial"
@@ -302,46 +302,6 @@ def put_in_place(directory: Path, new: Path, splits: Iterable[str], check: Calla
         _put_in_place(directory, new, splits, check())
 
 
-def undo_moves(directory: Path, new: Path) -> None:
-    """Undo what a killed `put_in_place` has left half done; what it had finished stays. The directory is locked.
-
-    Args:
-        directory: As for `put_in_place`.
-        new: As for `put_in_place`.
-    """
-    away = _away(new)
-    if not away.exists():
-        return
-    names: list[str] = json.loads((new / _MOVES).read_bytes()) if (new / _MOVES).exists() else []
-    if any((new / name).exists() for name in names):
-        for name in names:
-            target = directory / name
-            if not (new / name).exists():
-                os.rename(target, new / name)
-            elif target.is_dir() and not any(target.iterdir()):  # the name was claimed, no more
-                target.rmdir()
-            elif target.is_file() and not target.stat().st_size:
-                target.unlink()
-        for path in away.iterdir():
-            if not (directory / path.name).exists():  # or else only a name in `away` was claimed
-                os.rename(path, directory / path.name)
-    shutil.rmtree(away)
-
-
-def _remove_abandoned(directory: Path) -> None:
-    """Remove what killed writers have left. The directory is locked, and so is the folder of each that is alive."""
-    for path in directory.glob(".*.partial"):
-        with contextlib.suppress(OutputError), locked(path) as is_locked:
-            if is_locked:
-                undo_moves(directory, path)
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _away(new: Path) -> Path:
-    """Return the folder of what makes room: not in `new`, which is deleted even if the old splits must come back."""
-    return new.with_suffix(".old")
-
-
 def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterable[str]) -> None:
     """Replace splits, as `put_in_place` does. If a move fails, the moves before it are undone."""
     names, leaving = list(splits), [name for name in old if (directory / name).exists()]
@@ -349,8 +309,8 @@ def _put_in_place(directory: Path, new: Path, splits: Iterable[str], old: Iterab
     if not codec_file.exists() or codec_file.read_bytes() != (new / "codec.json").read_bytes():
         names.insert(0, "codec.json")
         leaving += ["codec.json"] if codec_file.exists() else []
-    (new / _MOVES).write_text(json.dumps(names))
-    away = _away(new)
+    (new / MOVES).write_text(json.dumps(names))
+    away = away_from(new)
     away.mkdir()
     moved: list[tuple[Path, Path]] = []
     try:

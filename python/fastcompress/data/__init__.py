@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from fastcompress._fronts import show as _show
 
 if _TYPE_CHECKING:
+    from fastcompress.data.batch_encoder import BatchEncoder
     from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
     from fastcompress.data.encode_dataset import EncodedSplit, encode_dataset
@@ -21,6 +22,7 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "TOKEN_FORMATS",
+    "BatchEncoder",
     "Corpus",
     "Document",
     "DocumentReader",
@@ -51,6 +53,7 @@ _show(
     __name__,
     {
         "TOKEN_FORMATS": "interop",
+        "BatchEncoder": "batch_encoder",
         "Corpus": "corpora",
         "Document": "corpora",
         "DocumentReader": "inputs",

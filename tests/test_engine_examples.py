@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,10 @@ def test_the_page_has_an_example_for_each_engine() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
-def test_examples_run(name: str, code: str, encoder: BatchEncoder) -> None:
+def test_examples_run(name: str, code: str, encoder: BatchEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # its workers' interpreter; otherwise any python3 on PATH
     namespace: dict[str, Any] = {"__name__": "__main__", "encode_batch": encoder}
     exec(compile(code, f"engines.md, {name}", "exec"), namespace)
 

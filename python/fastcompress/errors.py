@@ -91,6 +91,10 @@ class OutputError(FastcompressError, OSError):
     """An output cannot be written, or would replace an existing file."""
 
 
+class WorkerError(FastcompressError, RuntimeError):
+    """A worker of a cluster died with its part of the work, and so did those that tried again."""
+
+
 class DivergenceError(FastcompressError, ArithmeticError):
     """A training run's loss became infinite or NaN; its last good checkpoint is kept."""
 

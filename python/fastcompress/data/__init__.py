@@ -9,6 +9,7 @@ if _TYPE_CHECKING:
     from fastcompress.data.chat import read_chats, split_chats
     from fastcompress.data.corpora import Corpus, Document, load_corpus, split_documents
     from fastcompress.data.encode_dataset import EncodedSplit, encode_dataset
+    from fastcompress.data.input_counts import count_pretokens
     from fastcompress.data.inputs import DocumentReader, Skipped
     from fastcompress.data.interop import TOKEN_FORMATS
     from fastcompress.data.loader import RowLoader
@@ -36,6 +37,7 @@ __all__ = [
     "TokenRows",
     "TorchDataset",
     "Verification",
+    "count_pretokens",
     "encode_dataset",
     "load_corpus",
     "read_chats",
@@ -67,6 +69,7 @@ _show(
         "TokenRows": "rows",
         "TorchDataset": "torch_dataset",
         "Verification": "verify",
+        "count_pretokens": "input_counts",
         "encode_dataset": "encode_dataset",
         "load_corpus": "corpora",
         "read_chats": "chat",

@@ -1,0 +1,37 @@
+"""Functions that tests send to the workers of a Ray cluster, in a module that workers can import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from fastcompress.errors import DataError
+
+
+def square(part: int, offset: int) -> tuple[int, int]:
+    """A number and the process that squared it; even ones take longer."""
+    time.sleep(0.05 * (part % 2 == 0))
+    return part * part + offset, os.getpid()
+
+
+def killed_once(part: int, folder: Path) -> int:
+    """Die by SIGKILL at the first call for each part of 1, 3, 5 ..., and at every call for part 99."""
+    mark = folder / str(part)
+    if part % 2 and (part == 99 or not mark.exists()):
+        mark.write_text("begun")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part
+
+
+def fails(part: int, folder: Path) -> int:
+    """Raise for parts 2 and 3, the second of which fails first; leave a file for each part that ended."""
+    if part == 3:
+        raise OSError("later in order, earlier in time")
+    if part == 2:
+        time.sleep(0.2)
+        raise DataError("part 2: bad text")
+    time.sleep(0.2 * (part > 3))
+    (folder / str(part)).write_text("ended")
+    return part

@@ -10,10 +10,10 @@ from pathlib import Path
 from fastcompress.errors import DataError
 
 
-def square(part: int, offset: int) -> tuple[int, int]:
-    """A number and the process that squared it; even ones take longer."""
+def square(part: int, offset: int) -> tuple[int, int, str]:
+    """The square of a number, and the process and folder that it was made in; even ones take longer."""
     time.sleep(0.05 * (part % 2 == 0))
-    return part * part + offset, os.getpid()
+    return part * part + offset, os.getpid(), os.getcwd()
 
 
 def killed_once(part: int, folder: Path) -> int:

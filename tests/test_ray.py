@@ -92,12 +92,16 @@ def test_without_ray_the_error_says_what_to_install(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 64])
-def test_results_come_in_the_order_of_the_parts(cluster: Any, threads: int) -> None:
+def test_results_come_in_the_order_of_the_parts(
+    cluster: Any, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     results = list(on_cluster(cluster_parts.square, range(20), 7, threads_per_part=threads))
-    assert [result for result, _ in results] == [part * part + 7 for part in range(20)]
-    processes = {process for _, process in results}
+    assert [result for result, _, _ in results] == [part * part + 7 for part in range(20)]
+    processes = {process for _, process, _ in results}
     assert len(processes) >= (2 if threads == 1 else 1)
     assert os.getpid() not in processes
+    assert {folder for _, _, folder in results} == {str(tmp_path)}
 
 
 @pytest.mark.slow
@@ -112,7 +116,7 @@ def test_parts_of_killed_workers_are_done_again(cluster: Any, tmp_path: Path) ->
 def test_the_error_is_that_of_the_first_part(cluster: Any, tmp_path: Path) -> None:
     results = on_cluster(cluster_parts.fails, range(50), tmp_path)
     assert [next(results), next(results)] == [0, 1]
-    with pytest.raises(DataError, match="^part 2: bad text$"):
+    with pytest.raises(DataError, match=r"^part 2: bad text$"):
         next(results)
     ended = sorted(path.name for path in tmp_path.iterdir())
     assert len(ended) < 12  # those that waited were never begun

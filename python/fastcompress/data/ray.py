@@ -14,6 +14,8 @@ Every worker must have this package, and see input and output under the paths th
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -63,19 +65,30 @@ def on_cluster(
         ray.init(logging_level="warning")
     machines = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
     cores = max(1, min(threads_per_part, max(machines, default=1)))  # a task that asks for more would wait for ever
-    remote = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False)(function)
+    remote = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False)(_call)
     references = [ray.put(value) for value in shared]
     limit = max(2, sum(machines) * _PARTS_PER_CORE // cores)
     running: deque[Any] = deque()
     try:
         for part in parts:
-            running.append(remote.remote(part, *references))
+            running.append(remote.remote(os.getcwd(), function, part, *references))
             if len(running) >= limit:
                 yield _result(ray, running)
         while running:
             yield _result(ray, running)
     finally:
         _stop(ray, running)
+
+
+def _call(folder: str, function: Callable[..., _Result], part: object, *shared: object) -> _Result:
+    """Call a function in the folder that the driver is in, so that relative paths, also in messages, are the same."""
+    own = os.getcwd()
+    with contextlib.suppress(OSError):  # a machine without that folder, where absolute paths may work all the same
+        os.chdir(folder)
+    try:
+        return function(part, *shared)
+    finally:
+        os.chdir(own)
 
 
 def _result(ray: Any, running: deque[Any]) -> Any:

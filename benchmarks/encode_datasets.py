@@ -1,7 +1,7 @@
 """From files of JSON lines to token files: `fastcompress encode` beside `datasets.map` and datatrove's tokenizer step.
 
     pip install '.[data]' datasets datatrove orjson tokenizers
-    python benchmarks/encode_datasets.py compare english --out results.json      # from $FASTCOMPRESS_DATA, or name a .jsonl file
+    python benchmarks/encode_datasets.py compare english --out results.json  # $FASTCOMPRESS_DATA's, or name a file
 
 All engines encode the same two files with the same vocabulary of 32,768 tokens, by two threads or two processes, each
 in a fresh process per round, in turns. Timed are, in wall time:
@@ -12,8 +12,8 @@ in a fresh process per round, in turns. Timed are, in wall time:
 - datatrove: a pipeline of `JsonlReader` and `DocumentTokenizer`, without shuffling, and one of `JsonlReader` and
   `BatchEncoder`, a task for each file.
 
-`tokenizers` runs both with two processes of one thread and with one process of two threads; the faster one counts. After
-each round the ids of all documents are compared with those of fastcompress.
+`tokenizers` runs both with two processes of one thread and with one process of two threads; the faster one counts.
+After each round the ids of all documents are compared with those of fastcompress.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class TokenizersEncoder:
 def by_datatrove(folder: Path, step: Any, num_processes: int) -> tuple[float, Iterable[Any]]:
     from datatrove.executor import LocalPipelineExecutor
     from datatrove.pipeline.readers import JsonlReader
+
     from fastcompress import BPE
     from fastcompress.data import TOKEN_FORMATS
 

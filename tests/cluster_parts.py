@@ -6,7 +6,13 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from fastcompress.codec import ByteCodec, CodecKind, register_codec
+from fastcompress.codec.protocol import Text
 from fastcompress.errors import DataError
 
 
@@ -35,3 +41,32 @@ def fails(part: int, folder: Path) -> int:
     time.sleep(0.2 * (part > 3))
     (folder / str(part)).write_text("ended")
     return part
+
+
+class FatalCodec(ByteCodec):
+    """The byte codec, in whose `encode` the process dies by SIGKILL `num_deaths` times, at documents with "die".
+
+    Its ids and its fingerprint are those of the byte codec.
+    """
+
+    def __init__(self, folder: str, num_deaths: int) -> None:
+        self.folder = folder
+        self.num_deaths = num_deaths
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"folder": self.folder, "num_deaths": self.num_deaths}
+
+    def encode(self, data: Text) -> npt.NDArray[np.uint32]:
+        ids = super().encode(data)
+        if b"die" in ids.astype(np.uint8).tobytes():
+            marks = Path(self.folder)
+            number = len(list(marks.iterdir()))
+            if number < self.num_deaths:
+                (marks / str(number)).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return ids
+
+
+register_codec(
+    CodecKind("fatal-in-tests", FatalCodec, lambda codec: codec._arguments(), lambda state: FatalCodec(**state))
+)

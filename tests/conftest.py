@@ -70,6 +70,18 @@ def forked_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
 
 
 @pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of two workers on this machine, which can import the package and these tests."""
+    ray = pytest.importorskip("ray")
+    root = Path(__file__).parent.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(root), str(root / "python"), os.environ.get("PYTHONPATH", "")]))
+        ray.init(num_cpus=2, include_dashboard=False, logging_level="error", log_to_driver=False)
+        yield ray
+        ray.shutdown()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A Chromium that opens pages: the one that FASTCOMPRESS_CHROMIUM names, or one on PATH."""
     named = os.environ.get("FASTCOMPRESS_CHROMIUM")

@@ -29,7 +29,7 @@ def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchEncoder:
 
 
 def test_the_page_has_an_example_for_each_engine() -> None:
-    assert [name for name, _ in EXAMPLES] == ["datasets", "pyspark", "datatrove"]
+    assert [name for name, _ in EXAMPLES] == ["datasets", "pyspark", "datatrove", "ray"]
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import os
 import pickle
 import random
 import time
-from collections.abc import Iterator
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -23,21 +22,6 @@ from fastcompress.data.inputs import Skipped
 from fastcompress.data.ray import on_cluster
 from fastcompress.errors import ConfigError, DataError, WorkerError
 from tests import cluster_parts
-
-ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A cluster of two workers on this machine, which find this package and these tests."""
-    ray = pytest.importorskip("ray")
-    path = os.pathsep.join([str(ROOT), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", path)
-        ray.init(num_cpus=2, include_dashboard=False, logging_level="error", log_to_driver=False)
-        yield ray
-        ray.shutdown()
-
 
 texts_of_few = st.lists(st.text(alphabet="ab \n", max_size=30), min_size=2, max_size=8)
 

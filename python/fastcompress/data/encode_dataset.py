@@ -19,11 +19,13 @@ from fastcompress._files import remedy_for
 from fastcompress._locks import locked
 from fastcompress.codec import load_codec
 from fastcompress.data.abandoned import undo_moves
+from fastcompress.data.cluster_encode import encode_on_cluster
 from fastcompress.data.dataset_parts import EncodeProgress, Part, encode_part, plan_parts
 from fastcompress.data.hashed_file import file_sha256
 from fastcompress.data.inputs import ON_ERROR, find_files
 from fastcompress.data.manifest import MANIFEST, EncodeSettings, InputRecord, Manifest
 from fastcompress.data.shard_writer import LOCK_SECONDS, check_split, put_in_place
+from fastcompress.data.ray import check_engine
 from fastcompress.data.unfinished import Job, Unfinished
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 
 SHARD_BYTES = EncodeSettings.shard_bytes
 """The default number of bytes of documents after which the next shard begins."""
-
-ENGINES = ("local",)
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,17 @@ def encode_dataset(
         output: The directory, which is made if it does not exist. It holds the splits of one codec.
         codec: The codec that encodes them.
         split: The name of the split: letters, digits and underscores.
-        engine: "local", which encodes in threads of this process.
+        engine: "local", which encodes in threads of this process, or "ray", which encodes a part per task on a Ray
+            cluster (`fastcompress.data.ray`). Does not change the files.
         text_key: The key of the text in JSON lines, or the column of the text in a table.
         on_error: "fail" to raise an error at the first document that cannot be read; "skip" to list it in the file
             `skipped.jsonl` of the split and to go on.
         shard_bytes: The number of bytes of documents, at least 1, after which the next document begins another shard.
         max_bytes: Encode only the first this many bytes of documents; the last one is cut. None for all.
-        num_threads: The number of threads that encode; None for one per core, at most 8. Does not change the files.
+        num_threads: The number of threads that encode a part; None for one per core, at most 8, or with "ray" for 1.
+            Does not change the files.
         overwrite: Whether to replace the split if it exists, and to drop what another run has left unfinished.
-        progress: Called with the state after each batch of documents.
+        progress: Called with the state after each batch of documents, or with "ray" after each part.
         stdin: The stream of standard input; by default that of the process.
 
     Raises:
@@ -106,11 +108,11 @@ def encode_dataset(
         MismatchError: The directory holds splits of another codec, or an unfinished run with other inputs or settings.
         DataError: An input does not exist or cannot be read, there are no documents, or the codec cannot encode one.
         FormatError: An input is damaged.
-        ConfigError: An argument is out of range.
+        ConfigError: An argument is out of range, Ray is not installed, or it was to read standard input.
+        WorkerError: A part failed with its worker on the cluster, again and again.
     """
     started = time.monotonic()
-    if engine not in ENGINES:
-        raise ConfigError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+    check_engine(engine)
     if on_error not in ON_ERROR:
         raise ConfigError(f"on_error is {on_error!r}; it must be one of {', '.join(ON_ERROR)}")
     as_num_threads(num_threads)
@@ -123,6 +125,12 @@ def encode_dataset(
 
     def encode_parts(folder: Path) -> None:
         state = _Total(job, progress)
+        if engine == "ray":
+            runs = encode_on_cluster(job.parts, codec, settings, folder, num_threads=num_threads)
+            for part, last in zip(job.parts, runs, strict=True):
+                state.show(last)
+                state.end_part(part)
+            return
         for part in job.parts:
             encode_part(part, codec, settings, folder, num_threads=num_threads, stdin=stdin, progress=state.show)
             state.end_part(part)

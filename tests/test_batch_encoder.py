@@ -145,6 +145,8 @@ def test_errors_are_typed_and_name_the_row(path: Path, tmp_path: Path) -> None:
         encoder.encode_texts("one text")
     with pytest.raises(DataError, match="no such codec or file"):
         BatchEncoder(tmp_path / "nothing.bpe")
+    with pytest.raises(TypeError, match="codec is 5"):
+        BatchEncoder(5)  # type: ignore[arg-type]
     (tmp_path / "damaged.json").write_text('{"format": "other"}')
     with pytest.raises(FormatError):
         BatchEncoder(tmp_path / "damaged.json")

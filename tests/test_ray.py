@@ -109,6 +109,17 @@ def test_the_error_is_that_of_the_first_part(cluster: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_nothing_goes_on_after_closing(cluster: Any, tmp_path: Path) -> None:
+    results = on_cluster(cluster_parts.fails, [0, *range(4, 50)], tmp_path)
+    assert next(results) == 0
+    results.close()
+    ended = sorted(path.name for path in tmp_path.iterdir())
+    assert len(ended) < 10
+    time.sleep(0.5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ended
+
+
+@pytest.mark.slow
 def test_a_cluster_counts_the_same(cluster: Any, folder: Path) -> None:
     options: dict[str, Any] = {"special_tokens": ["<|end|>"], "on_error": "skip"}
     skipped: dict[str, list[Skipped]] = {"local": [], "ray": []}

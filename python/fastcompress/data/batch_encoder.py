@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastcompress._arguments import shown
+from fastcompress._arguments import as_path, shown
 from fastcompress.codec import CODECS_BY_NAME, Codec, codec_from_spec
 from fastcompress.codec.protocol import as_bytes
 from fastcompress.data.encode import training_encoder
@@ -84,7 +84,7 @@ class BatchEncoder:
         if isinstance(codec, Codec):
             self._codec = codec
         else:
-            self._spec = os.fspath(codec)
+            self._spec = as_path(codec, "codec")
             if self._spec not in CODECS_BY_NAME and self._spec not in PUBLISHED_ENCODINGS:
                 self._spec = os.path.abspath(self._spec)  # a worker may have another working directory
             codec = codec_from_spec(self._spec)

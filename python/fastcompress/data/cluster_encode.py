@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 def encode_on_cluster(
     parts: Sequence[Part], codec: Codec, settings: EncodeSettings, folder: Path, *, num_threads: int | None = None
-) -> Iterator[EncodeProgress]:
+) -> Generator[EncodeProgress]:
     """Encode parts into a folder as `encode_part` does, and yield the last state of each, in order.
+
+    When the generator is closed, no worker writes any more.
 
     Args:
         parts: The parts.

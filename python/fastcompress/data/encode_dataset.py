@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -126,10 +127,10 @@ def encode_dataset(
     def encode_parts(folder: Path) -> None:
         state = _Total(job, progress)
         if engine == "ray":
-            runs = encode_on_cluster(job.parts, codec, settings, folder, num_threads=num_threads)
-            for part, last in zip(job.parts, runs, strict=True):
-                state.show(last)
-                state.end_part(part)
+            with closing(encode_on_cluster(job.parts, codec, settings, folder, num_threads=num_threads)) as states:
+                for part, last in zip(job.parts, states, strict=True):
+                    state.show(last)
+                    state.end_part(part)
             return
         for part in job.parts:
             encode_part(part, codec, settings, folder, num_threads=num_threads, stdin=stdin, progress=state.show)

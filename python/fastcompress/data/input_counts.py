@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import Any
 
 from fastcompress.bpe import PretokenCounts
@@ -51,7 +52,8 @@ def count_pretokens(
         on_skip: Called with what is skipped, in the order of the inputs.
         engine: "local", or "ray" for a task per file on a Ray cluster (`fastcompress.data.ray`). Same counts.
         num_threads: Threads per process; None for one per core, or with "ray" for 1.
-        max_memory_bytes: The largest size of the table in memory, in each process; see `PretokenCounts`.
+        max_memory_bytes: The largest size of the table in memory, in each process; see `PretokenCounts`. (Workers of
+            "ray" send the counts of a file as a whole.)
         temporary_folder: The place for counts beyond it.
 
     Raises:
@@ -74,11 +76,12 @@ def count_pretokens(
     settings = {"pattern": pattern, "special_tokens": counts.special_tokens, **limits}
     threads = num_threads or 1
     parts = on_cluster(_count_file, files, settings, text_key, on_error, threads, threads_per_part=threads)
-    for of_file, skipped in parts:
-        counts.merge(of_file)
-        for item in skipped:
-            if on_skip is not None:
-                on_skip(item)
+    with closing(parts):
+        for of_file, skipped in parts:
+            counts.merge(of_file)
+            for item in skipped:
+                if on_skip is not None:
+                    on_skip(item)
     return counts
 
 

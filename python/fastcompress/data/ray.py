@@ -7,7 +7,8 @@ alone, so which worker does one, and when, leaves no trace in the output.
 - What all parts share, such as the codec, is put into Ray's object store once, and read from there by every worker.
 - An error that a part raises is raised here, the same object but for its traceback: that of the first part, in order.
 - A part whose worker dies (killed, out of memory, its machine lost) is done again elsewhere, `RETRIES` times.
-- When an error ends the work, parts that run are interrupted and waited for, so that none writes anything later.
+- When an error ends the work, or the generator is closed, parts that run are interrupted and waited for, so that none
+  writes anything later.
 
 Every worker must have this package, and see input and output under the paths that the driver names.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
 from fastcompress.errors import ConfigError, WorkerError
@@ -43,7 +44,7 @@ def check_engine(engine: str) -> None:
 
 def on_cluster(
     function: Callable[..., _Result], parts: Iterable[_Part], *shared: object, threads_per_part: int = 1
-) -> Iterator[_Result]:
+) -> Generator[_Result]:
     """Yield ``function(part, *shared)`` of each part, in order, done by the workers of a Ray cluster.
 
     The cluster is the one that this process is connected to, or that the environment variable RAY_ADDRESS names, or
@@ -107,10 +108,12 @@ def _result(ray: Any, running: deque[Any]) -> Any:
 
 
 def _stop(ray: Any, running: deque[Any]) -> None:
-    for reference in running:
-        ray.cancel(reference)
-    if running:
-        ray.wait(list(running), num_returns=len(running))
+    """Interrupt the tasks, and wait until none runs."""
+    with contextlib.suppress(ray.exceptions.RayError):  # without a cluster, nothing runs
+        for reference in running:
+            ray.cancel(reference)
+        if running:
+            ray.wait(list(running), num_returns=len(running))
 
 
 def _ray() -> Any:

@@ -38,7 +38,7 @@ def fails(part: int, folder: Path) -> int:
     if part == 2:
         time.sleep(0.2)
         raise DataError("part 2: bad text")
-    time.sleep(0.2 * (part > 3))  # interrupted if the work has ended
+    time.sleep(0.2 * (part > 3))
     (folder / str(part)).write_text("ended")
     return part
 

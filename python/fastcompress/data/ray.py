@@ -5,10 +5,11 @@ documents, and a mark that it is complete, have no place in them. A task per par
 alone, so which worker does one, and when, leaves no trace in the output.
 
 - What all parts share, such as the codec, is put into Ray's object store once, and read from there by every worker.
-- An error that a part raises is raised here, the same object but for its traceback: that of the first part, in order.
+- An error that a part raises is raised here as it is, but for its traceback: that of the first bad part, in order.
 - A part whose worker dies (killed, out of memory, its machine lost) is done again elsewhere, `RETRIES` times.
-- When an error ends the work, or the generator is closed, parts that run are interrupted and waited for, so that none
-  writes anything later.
+- When an error ends the work, or the generator is closed, no part is begun any more, and those that run are waited for:
+  they are not lost, and nothing is written later. (`ray.cancel` would end them sooner. In Ray 2.60 it can end the
+  driver, too, by a failed check, where a task is cancelled while it is on its way to a worker.)
 
 Every worker must have this package, and see input and output under the paths that the driver names.
 """
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
@@ -28,8 +28,6 @@ _Result = TypeVar("_Result")
 
 RETRIES = 3
 """The number of times that a part is done again after its worker died."""
-
-_PARTS_PER_CORE = 4  # submitted ahead, so that no core waits for the driver, and few are lost when one fails
 
 ENGINES = ("local", "ray")
 
@@ -64,56 +62,79 @@ def on_cluster(
     ray = _ray()
     if not ray.is_initialized():
         ray.init(logging_level="warning")
-    machines = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
-    cores = max(1, min(threads_per_part, max(machines, default=1)))  # a task that asks for more would wait for ever
-    remote = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False)(_call)
+    cores = max(1, min(threads_per_part, max(_cores(ray), default=1)))  # a task that asks for more would wait for ever
+    task = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False, num_returns=2)(_call)
     references = [ray.put(value) for value in shared]
-    limit = max(2, sum(machines) * _PARTS_PER_CORE // cores)
-    running: deque[Any] = deque()
+    waiting = enumerate(parts)
+    running: dict[Any, int] = {}  # the reference of a task's error, and the index of its part
+    results: dict[int, Any] = {}  # the reference of the result of each part that was begun and not yielded
+    errors: dict[int, Exception | None] = {}  # of the parts that have ended
+    next_index = 0
     try:
-        for part in parts:
-            running.append(remote.remote(os.getcwd(), function, part, *references))
-            if len(running) >= limit:
-                yield _result(ray, running)
-        while running:
-            yield _result(ray, running)
+        while True:
+            while len(running) <= _slots(ray, cores) and not any(errors.values()):
+                if (item := next(waiting, None)) is None:
+                    break
+                index, part = item
+                error, results[index] = task.remote(os.getcwd(), function, part, *references)
+                running[error] = index
+            if not running:
+                return
+            for done in ray.wait(list(running))[0]:
+                index = running.pop(done)
+                try:
+                    errors[index] = _get(ray, done)
+                except Exception as death:
+                    errors[index] = death
+            while next_index in errors:
+                if (failure := errors.pop(next_index)) is not None:
+                    raise failure
+                yield _get(ray, results.pop(next_index))
+                next_index += 1
     finally:
-        _stop(ray, running)
+        if running:
+            ray.wait(list(running), num_returns=len(running))
 
 
-def _call(folder: str, function: Callable[..., _Result], part: object, *shared: object) -> _Result:
-    """Call a function in the folder that the driver is in, so that relative paths, also in messages, are the same."""
+def _call(
+    folder: str, function: Callable[..., _Result], part: object, *shared: object
+) -> tuple[Exception, None] | tuple[None, _Result]:
+    """Return the error of a call or its result, which is not sent to the driver before its turn; runs in a worker.
+
+    It is called in the folder that the driver is in, so that relative paths, also in messages, are the same.
+    """
     own = os.getcwd()
     with contextlib.suppress(OSError):  # a machine without that folder, where absolute paths may work all the same
         os.chdir(folder)
     try:
-        return function(part, *shared)
+        return None, function(part, *shared)
+    except Exception as error:
+        return error, None
     finally:
         os.chdir(own)
 
 
-def _result(ray: Any, running: deque[Any]) -> Any:
-    """Wait for the first task, remove it and return its result. Raises its error."""
+def _get(ray: Any, reference: Any) -> Any:
+    """Return what a task returned. Raises WorkerError if it died with its workers."""
     try:
-        result = ray.get(running[0])
-    except ray.exceptions.RayTaskError as error:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:  # from Ray's own part of the work, such as pickling the result
         raise error.cause from None
-    except ray.exceptions.RayError as error:
+    except ray.exceptions.RayError as death:
         raise WorkerError(
-            f"a part failed {RETRIES + 1} times with its worker ({type(error).__name__}); "
+            f"a part failed {RETRIES + 1} times with its worker ({type(death).__name__}); "
             "give the workers more memory, or look into the logs of Ray"
-        ) from error
-    running.popleft()
-    return result
+        ) from death
 
 
-def _stop(ray: Any, running: deque[Any]) -> None:
-    """Interrupt the tasks, and wait until none runs."""
-    with contextlib.suppress(ray.exceptions.RayError):  # without a cluster, nothing runs
-        for reference in running:
-            ray.cancel(reference)
-        if running:
-            ray.wait(list(running), num_returns=len(running))
+def _cores(ray: Any) -> list[int]:
+    """Return the number of cores of each machine."""
+    return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+
+
+def _slots(ray: Any, cores: int) -> int:
+    """Return the number of tasks that run at once. One more is submitted, so that a cluster that can grow does."""
+    return max(1, sum(number // cores for number in _cores(ray)))
 
 
 def _ray() -> Any:

@@ -59,9 +59,7 @@ def on_cluster(
         ConfigError: Ray is not installed.
         WorkerError: The worker of a part died, and those that tried again, too.
     """
-    ray = _ray()
-    if not ray.is_initialized():
-        ray.init(logging_level="warning")
+    ray = _connected()
     cores = max(1, min(threads_per_part, max(_cores(ray), default=1)))  # a task that asks for more would wait for ever
     task = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False, num_returns=2)(_call)
     references = [ray.put(value) for value in shared]
@@ -81,11 +79,7 @@ def on_cluster(
             if not running:
                 return
             for done in ray.wait(list(running))[0]:
-                index = running.pop(done)
-                try:
-                    errors[index] = _get(ray, done)
-                except Exception as death:
-                    errors[index] = death
+                errors[running.pop(done)] = _error(ray, done)
             while next_index in errors:
                 if (failure := errors.pop(next_index)) is not None:
                     raise failure
@@ -114,6 +108,15 @@ def _call(
         os.chdir(own)
 
 
+def _error(ray: Any, reference: Any) -> Exception | None:
+    """Return the error that a task returned, or the one that kept it from returning anything."""
+    try:
+        error: Exception | None = _get(ray, reference)
+    except Exception as death:
+        return death
+    return error
+
+
 def _get(ray: Any, reference: Any) -> Any:
     """Return what a task returned. Raises WorkerError if it died with its workers."""
     try:
@@ -125,6 +128,14 @@ def _get(ray: Any, reference: Any) -> Any:
             f"a part failed {RETRIES + 1} times with its worker ({type(death).__name__}); "
             "give the workers more memory, or look into the logs of Ray"
         ) from death
+
+
+def _connected() -> Any:
+    """Return the module ray, connected to a cluster."""
+    ray = _ray()
+    if not ray.is_initialized():
+        ray.init(logging_level="warning")
+    return ray
 
 
 def _cores(ray: Any) -> list[int]:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from fastcompress import BPE
+from fastcompress.cli import main
 from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec, save_codec
 from fastcompress.data import TokenDataset, encode_dataset
 from fastcompress.data.dataset_parts import EncodeProgress
@@ -157,6 +159,23 @@ def test_a_part_whose_workers_always_die_is_a_typed_error(inputs: Path, tmp_path
     encode_dataset(inputs, tmp_path / "local", ByteCodec(), **OPTIONS)
     written = {folder: files_of(tmp_path / folder / "train") for folder in ("local", "ray")}
     assert written["ray"] == written["local"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_the_command_encodes_on_the_cluster(inputs: Path, tmp_path: Path) -> None:
+    common = ["encode", str(inputs), "--codec", "byte", "--on-error", "skip", "--shard-bytes", "3000"]
+    for engine in ("local", "ray"):
+        done = CliRunner().invoke(main, [*common, "-o", str(tmp_path / engine), "--engine", engine])
+        assert done.exit_code == 0, done.output
+    assert files_of(tmp_path / "ray") == files_of(tmp_path / "local")
+
+
+@pytest.mark.parametrize("arguments", [["--corpus", "python-docs", "-o", "x"], ["-", "-o", "x"], ["a.txt", "-o", "-"]])
+def test_the_command_refuses_what_a_cluster_cannot_do(arguments: list[str]) -> None:
+    done = CliRunner().invoke(main, ["encode", *arguments, "--codec", "byte", "--engine", "ray"])
+    assert done.exit_code == 2
+    assert "--engine ray encodes FILES into shards" in done.output
 
 
 def wait_for_workers(folder: Path) -> None:

@@ -56,6 +56,8 @@ _BYTES_PER_TOKEN = 4  # of --shard-tokens, which was replaced by --shard-bytes
 @click.option("--shard-tokens", type=click.IntRange(min=1), hidden=True)
 @force_option("Replace shards that exist: all splits, or with FILES only the one.")
 @click.option("--threads", type=click.IntRange(min=1), help="Number of threads.  [default: all cores, at most 8]")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+              help="Encode FILES on this machine, or on the Ray cluster that RAY_ADDRESS names.")  # fmt: skip
 @json_option
 def encode(
     files: tuple[str, ...],
@@ -70,6 +72,7 @@ def encode(
     shard_tokens: int | None,
     overwrite: bool,
     threads: int | None,
+    engine: str,
     as_json: bool,
 ) -> None:
     """Encode text to token ids: shards to train on, or numbers to look at.
@@ -88,8 +91,10 @@ def encode(
     if shard_tokens is not None:
         click.echo("warning: --shard-tokens is deprecated and counts as 4 bytes a token; use --shard-bytes", err=True)
         shard_bytes = _BYTES_PER_TOKEN * shard_tokens
+    if engine != "local" and (corpus or output == "-" or "-" in files):
+        raise click.UsageError(f"--engine {engine} encodes FILES into shards; not --corpus, and not from or to -")
     source = _Source(files, text_key, max_bytes, on_error)
-    target = _Target(output, split, shard_bytes, threads, overwrite, as_json)
+    target = _Target(output, split, shard_bytes, threads, engine, overwrite, as_json)
     if corpus:
         _encode_corpus(corpus, source, codec_spec, target)
     else:
@@ -117,6 +122,7 @@ class _Target:
     split: str
     shard_bytes: int
     threads: int | None
+    engine: str
     overwrite: bool
     as_json: bool
 
@@ -208,7 +214,7 @@ def _write_files(source: _Source, codec: Codec, target: _Target) -> None:
         result = encode_dataset(
             source.files, target.output, codec, split=target.split, text_key=source.text_key, on_error=source.on_error,
             shard_bytes=target.shard_bytes, max_bytes=source.max_bytes, num_threads=target.threads,
-            overwrite=target.overwrite, progress=show, stdin=stdin(),
+            overwrite=target.overwrite, progress=show, stdin=stdin(), engine=target.engine,
         )  # fmt: skip
     manifest = result.manifest
     listed = Path(target.output, target.split, SKIPPED)

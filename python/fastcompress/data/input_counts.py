@@ -32,6 +32,8 @@ def count_pretokens(
 ) -> PretokenCounts:
     """Count the pretokens of the documents of inputs, for `BPE.train`.
 
+    A document is held as a whole, and a text file is one; `BPE.count_pretokens` reads a `Path` in parts.
+
     >>> from fastcompress import BPE
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp

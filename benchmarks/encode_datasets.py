@@ -205,12 +205,22 @@ def run_fresh(engine: str, inputs: Path, num_processes: int) -> dict[str, Any]:
 # ------------------------------------------------------------------ the comparison
 
 
-def compare(inputs: Path, rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of every engine and number of processes, a round each. Raises if ids differ."""
+def compare(inputs: Path, rounds: int) -> tuple[dict[str, list[float]], int, list[float]]:
+    """Run all engines in turns.
+
+    Returns:
+        The seconds of every engine and number of processes, a round each; the number of ids that each wrote; and the
+        load average at the beginning of each round.
+
+    Raises:
+        RuntimeError: An engine failed, or wrote other ids than fastcompress.
+    """
     ways = [(engine, number) for engine in ENGINES for number in ((2, 1) if "tokenizers" in engine else (2,))]
     seconds: dict[str, list[float]] = {}
+    loads = []
     expected = None
     for number in range(rounds):
+        loads.append(round(os.getloadavg()[0], 2))
         for engine, num_processes in ways:
             result = run_fresh(engine, inputs, num_processes)
             written = (result["digest"], result["tokens"])
@@ -221,8 +231,7 @@ def compare(inputs: Path, rounds: int) -> dict[str, list[float]]:
             seconds.setdefault(name, []).append(round(result["seconds"], 4))
             print(f"round {number}: {name}: {result['seconds']:.2f} s", flush=True)
     assert expected is not None
-    seconds["tokens"] = [expected[1]]
-    return seconds
+    return seconds, expected[1], loads
 
 
 @click.group()
@@ -246,12 +255,10 @@ def one(engine: str, folder: Path, num_processes: int) -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Results file.")
 def command(corpus: str, megabytes: float, rounds: int, out: Path) -> None:
     """All engines on CORPUS: english, code, multilingual, or a path."""
-    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         inputs = Path(name)
         what = prepare(corpus, megabytes, inputs)
-        seconds = compare(inputs, rounds)
-    num_tokens = int(seconds.pop("tokens")[0])
+        seconds, num_tokens, loads = compare(inputs, rounds)
     own = statistics.median(seconds[ENGINES[0]])
     cells = {
         name: {
@@ -268,7 +275,7 @@ def command(corpus: str, megabytes: float, rounds: int, out: Path) -> None:
         "command": f"python benchmarks/encode_datasets.py compare {corpus} --megabytes {megabytes:g} --rounds {rounds}",
         "commit": results_file.commit(Path(__file__).parent.parent),
         "machine": results_file.machine(),
-        "load_average": round(load, 2),
+        "load_average": loads,
         "versions": {name: metadata.version(name) for name in ("datasets", "datatrove", "pyarrow", "tokenizers")},
         "input": {**what, "tokens": num_tokens},
     }

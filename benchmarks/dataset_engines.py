@@ -1,7 +1,7 @@
 """From files of JSON lines to token files: `fastcompress encode` beside `datasets.map` and datatrove's tokenizer step.
 
     pip install '.[data]' datasets datatrove orjson tokenizers
-    python benchmarks/encode_datasets.py compare english --out results.json  # $FASTCOMPRESS_DATA's, or name a file
+    python benchmarks/dataset_engines.py compare english --out results.json  # $FASTCOMPRESS_DATA's, or name a file
 
 All engines encode the same two files with the same vocabulary of 32,768 tokens, by two threads or two processes, each
 in a fresh process per round, in turns. Timed are, in wall time:
@@ -270,9 +270,9 @@ def command(corpus: str, megabytes: float, rounds: int, out: Path) -> None:
         for name, values in seconds.items()
     }
     header = {
-        "suite": "encode-datasets",
+        "suite": "dataset-engines",
         "date": date.today().isoformat(),
-        "command": f"python benchmarks/encode_datasets.py compare {corpus} --megabytes {megabytes:g} --rounds {rounds}",
+        "command": f"python benchmarks/dataset_engines.py compare {corpus} --megabytes {megabytes:g} --rounds {rounds}",
         "commit": results_file.commit(Path(__file__).parent.parent),
         "machine": results_file.machine(),
         "load_average": loads,

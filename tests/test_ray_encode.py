@@ -191,6 +191,7 @@ def wait_for_workers(folder: Path) -> None:
 def test_a_cluster_reads_no_standard_input(codec: BPECodec, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="workers cannot read standard input"):
         encode_dataset("-", tmp_path / "shards", codec, engine="ray")
+    assert not (tmp_path / "shards").exists()
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match="it is a file, not a folder"):
         encode_dataset(tmp_path / "file", tmp_path / "file", codec, engine="ray")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from fastcompress.data.dataset_parts import EncodeProgress, Part, encode_part
 from fastcompress.data.ray import on_cluster
-from fastcompress.errors import ConfigError
 
 if TYPE_CHECKING:
     from fastcompress.codec import Codec
@@ -23,20 +22,18 @@ def encode_on_cluster(
     When the generator is closed, no worker writes any more.
 
     Args:
-        parts: The parts.
+        parts: The parts, without standard input.
         codec: The codec, which is sent to each machine once.
         settings: The settings.
         folder: The folder, which every worker sees under this path.
         num_threads: The number of threads, and of cores, per part; None for 1.
 
     Raises:
-        ConfigError: Ray is not installed, or standard input is among the inputs.
+        ConfigError: Ray is not installed.
         WorkerError: A part failed with its worker, again and again.
 
     Errors of `encode_part` are raised as they are.
     """
-    if any(file.path is None for part in parts for file in part.files):
-        raise ConfigError("inputs has '-', but workers cannot read standard input; write it to a file")
     threads = num_threads or 1
     yield from on_cluster(_encode_part, parts, codec, settings, folder.absolute(), threads, threads_per_part=threads)
 

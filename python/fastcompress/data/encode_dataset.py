@@ -123,6 +123,7 @@ def encode_dataset(
     settings = EncodeSettings(text_key, on_error, shard_bytes, max_bytes)
     directory = Path(output)
     job = _plan(inputs, split, codec, settings)
+    check_engine(engine, (file for part in job.parts for file in part.files))
 
     def encode_parts(folder: Path) -> None:
         state = _Total(job, progress)

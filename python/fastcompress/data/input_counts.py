@@ -14,7 +14,6 @@ from typing import Any
 from fastcompress.bpe import PretokenCounts
 from fastcompress.data.inputs import DocumentReader, InputFile, Skipped, find_files
 from fastcompress.data.ray import check_engine, on_cluster
-from fastcompress.errors import ConfigError
 
 
 def count_pretokens(
@@ -73,8 +72,7 @@ def count_pretokens(
         counts.add((document.data for document in reader), num_threads=num_threads)
         return counts
     files = [file for name in reader.inputs for file in find_files(name)]
-    if any(file.path is None for file in files):
-        raise ConfigError("inputs has '-', but workers cannot read standard input; write it to a file")
+    check_engine(engine, files)
     settings = {"pattern": pattern, "special_tokens": counts.special_tokens, **limits}
     threads = num_threads or 1
     parts = on_cluster(_count_file, files, settings, text_key, on_error, threads, threads_per_part=threads)

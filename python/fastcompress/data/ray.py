@@ -21,6 +21,7 @@ import os
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
+from fastcompress.data.inputs import InputFile
 from fastcompress.errors import ConfigError, WorkerError
 
 _Part = TypeVar("_Part")
@@ -32,12 +33,14 @@ RETRIES = 3
 ENGINES = ("local", "ray")
 
 
-def check_engine(engine: str) -> None:
-    """Raise ConfigError unless `engine` is one of `ENGINES` and is installed."""
+def check_engine(engine: str, files: Iterable[InputFile] = ()) -> None:
+    """Raise ConfigError unless `engine` is one of `ENGINES`, is installed, and can read the files."""
     if engine not in ENGINES:
         raise ConfigError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
     if engine == "ray":
         _ray()
+        if any(file.path is None for file in files):
+            raise ConfigError("inputs has '-', but workers cannot read standard input; write it to a file")
 
 
 def on_cluster(

@@ -25,8 +25,8 @@ from fastcompress.data.dataset_parts import EncodeProgress, Part, encode_part, p
 from fastcompress.data.hashed_file import file_sha256
 from fastcompress.data.inputs import ON_ERROR, find_files
 from fastcompress.data.manifest import MANIFEST, EncodeSettings, InputRecord, Manifest
-from fastcompress.data.shard_writer import LOCK_SECONDS, check_split, put_in_place
 from fastcompress.data.ray import check_engine
+from fastcompress.data.shard_writer import LOCK_SECONDS, check_split, put_in_place
 from fastcompress.data.unfinished import Job, Unfinished
 from fastcompress.errors import ConfigError, DataError, FastcompressError, FormatError, OutputError
 

@@ -66,8 +66,10 @@ class ShardFileWriter:
             return
         ids = np.concatenate([array for document in documents for array in (document, self._end)])
         lengths = np.array([len(document) + 1 for document in documents], np.uint64)
-        num_ends = np.count_nonzero(ids == self._vocab_size)
-        if int(ids.min()) < 0 or int(ids.max()) > self._vocab_size or num_ends != len(documents):
+        # In one pass if they are unsigned: only the ends that were added are outside the vocabulary.
+        is_signed = np.issubdtype(ids.dtype, np.signedinteger)
+        num_outside = np.count_nonzero(ids >= self._vocab_size)
+        if num_outside != len(documents) or (is_signed and int(ids.min()) < 0):
             raise DataError(f"a codec of {self._vocab_size} ids encoded to id {_worst(ids)}; report this bug")
         self._write(np.ascontiguousarray(ids, self._dtype).data)
         self._offsets.append(np.cumsum(lengths, dtype=np.uint64) + np.uint64(self._num_tokens))

@@ -112,11 +112,10 @@ def command_of(job: dict[str, Any]) -> list[str]:
     return [*start, __file__, "one", json.dumps(job)]
 
 
-def answer_of(job: dict[str, Any], card: int | None = None) -> dict[str, Any]:
-    """Run a job (on one given card) and return its result, with the seconds it took."""
+def answer_of(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job and return its result, with the seconds it took."""
     begin = time.monotonic()
-    environment = {**os.environ, **({} if card is None else {"CUDA_VISIBLE_DEVICES": str(card)})}
-    done = subprocess.run(command_of(job), stdout=subprocess.PIPE, text=True, env=environment)
+    done = subprocess.run(command_of(job), stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         return {"failed": done.returncode}
     return {**json.loads(done.stdout.splitlines()[-1]), "wall_seconds": time.monotonic() - begin}

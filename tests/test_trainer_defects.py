@@ -131,7 +131,11 @@ def test_ranks_read_other_rows() -> None:
     data = TokenDataset.from_documents(TEXT, CODEC)
     ranks = loaders(data, 4, batch_size=8)
     begins = [
-        {loader._begin(step * 8 + row) for step in range(ranks[0].num_windows // 8) for row in range(rank, 8, 4)}
+        {
+            loader._places([step * 8 + row])[0][1]
+            for step in range(ranks[0].num_windows // 8)
+            for row in range(rank, 8, 4)
+        }
         for rank, loader in enumerate(ranks)
     ]
     assert sum(map(len, begins)) == len(set().union(*begins)) == ranks[0].num_windows // 8 * 8
@@ -144,7 +148,7 @@ def test_documents_of_a_batch_are_those_that_its_rows_come_from(length: int) -> 
     (loader,) = loaders(data, 1)
     owner = np.concatenate([np.full(end + 1 - begin, i) for i, (begin, end) in enumerate(data.document_ranges())])
     for step in range(2 * loader.num_windows // 4):
-        begins = [loader._begin(4 * step + row) for row in range(4)]
+        begins = [begin for _, begin in loader._places(range(4 * step, 4 * step + 4))]
         expected = {int(owner[(begin + i) % data.num_tokens]) for begin in begins for i in range(16)}
         assert loader.documents(step) == sorted(expected)
 

@@ -178,10 +178,6 @@ class RowLoader:
         samples = step * self.batch_size
         return [share * samples / walk.num_windows for share, walk in zip(shares, self._walks, strict=True)]
 
-    def _begin(self, sample: int) -> int:
-        """Return the token at which the row of a sample begins, in its dataset."""
-        return self._places([sample])[0][1]
-
     def _places(self, samples: Sequence[int]) -> list[tuple[int, int]]:
         """Return the dataset of each sample, by number, and the token at which its row begins."""
         places = [self._assignment.place(sample) for sample in samples]

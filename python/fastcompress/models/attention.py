@@ -23,6 +23,11 @@ ROTARY_BASE = 10_000.0  # wavelengths from 2 pi to about 2 pi * base positions
 RMS_EPSILON = 1e-6
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """Return numbers in half precision as float32, others as they are."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
 class Rotary(nn.Module):
     """Rotary position embedding: rotate each pair of head dimensions by an angle that grows with the position.
 
@@ -204,7 +209,7 @@ class CausalSelfAttention(nn.Module):
         """
         norm_is_first = torch.compiler.is_compiling()
         if self.qk_norm and norm_is_first:
-            x = self.normalized(x.float() if x.dtype != torch.float64 else x)  # [B, H, T, K]
+            x = self.normalized(at_least_float32(x))  # [B, H, T, K]
         if self.rotary is not None:  # float32 angles promote half-precision values; the norm below keeps that
             x = self.rotary(x, context.positions)  # [B, H, T, K]
         if self.qk_norm and not norm_is_first:

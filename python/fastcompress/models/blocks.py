@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fastcompress._deprecated import renamed_names
-from fastcompress.models.attention import RMS_EPSILON, CausalSelfAttention, Rotary, plain_attention
+from fastcompress.models.attention import RMS_EPSILON, CausalSelfAttention, Rotary, at_least_float32, plain_attention
 from fastcompress.models.trunk import Branch, Context
 
 __all__ = [
@@ -56,25 +56,21 @@ class RMSNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(_float32(x), (x.size(-1),), eps=self.epsilon).to(x.dtype)  # [..., D]
+        return F.rms_norm(at_least_float32(x), (x.size(-1),), eps=self.epsilon).to(x.dtype)  # [..., D]
 
 
 class GainRMSNorm(nn.RMSNorm):
     """`RMSNorm` with a learned gain for each channel."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(_float32(x)).to(x.dtype)  # [..., D]
+        return super().forward(at_least_float32(x)).to(x.dtype)  # [..., D]
 
 
 class LayerNorm(nn.LayerNorm):
     """Ba et al., "Layer Normalization" (arXiv 1607.06450)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(_float32(x)).to(x.dtype)  # [..., D]
-
-
-def _float32(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
+        return super().forward(at_least_float32(x)).to(x.dtype)  # [..., D]
 
 
 def make_norm(kind: NormKind, width: int, *, bias: bool, epsilon: float | None = None) -> nn.Module:

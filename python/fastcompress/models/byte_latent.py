@@ -113,7 +113,7 @@ class ByteLatent(LocalGlobalModel):
     def enter_patches(self, read: Tensor) -> Tensor:
         """Return what the global network reads of patches: the codes nearest to them, if there are codes."""
         x = super().enter_patches(read)  # [B, P, D]
-        return x if self.quantizer is None else self.quantizer(x).to(x.dtype)  # [B, P, D]
+        return x if self.quantizer is None else self.quantizer(x)  # [B, P, D]
 
     def columns_of(self, ids: npt.NDArray[np.int64]) -> Mapping[str, npt.NDArray[np.int64]]:
         """Return where patches become known, and end."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fastcompress.models.attention import RMS_EPSILON
+from fastcompress.models.blocks import RMSNorm
 
 
 class VectorQuantizer(nn.Module):
@@ -26,10 +25,11 @@ class VectorQuantizer(nn.Module):
     def __init__(self, num_codes: int, width: int) -> None:
         super().__init__()
         self.codes = nn.Embedding(num_codes, width)
+        self.norm = RMSNorm()
 
     def forward(self, x: Tensor) -> Tensor:
-        own = _directions(x)  # [B, P, D]
-        codes = _directions(self.codes.weight).to(own.dtype)  # [K, D]
+        own = self.norm(x)  # [B, P, D]
+        codes = self.norm(self.codes.weight).to(own.dtype)  # [K, D]
         nearest = (own @ codes.T).argmax(-1)  # int64[B, P]
         quantized: Tensor = codes[nearest] + (own - own.detach())  # [B, P, D]
         return quantized
@@ -37,7 +37,3 @@ class VectorQuantizer(nn.Module):
     def activation_flops_per_token(self) -> int:
         """Count the comparison with every code, 2 per multiply-add."""
         return 2 * self.codes.num_embeddings * self.codes.embedding_dim
-
-
-def _directions(x: Tensor) -> Tensor:
-    return F.rms_norm(x, (x.size(-1),), eps=RMS_EPSILON)

@@ -33,8 +33,8 @@ from fastcompress.training.spread import is_gathered_whole
 
 _FLOAT_BYTES = 4
 _BYTES_PER_SCORED_LOGIT = 8  # at most: logits and log-softmax
-# The C library keeps some of what is freed between layers, not the same in every process: 1.2 to 1.5 times as much as
-# is in use was measured.
+# The C library keeps some of what is freed between layers, not the same in every process: without this factor, whole
+# processes took 1.2 to 1.53 times the estimate.
 _KEPT_FREE = 1.2
 
 

@@ -32,7 +32,8 @@ FORMAT = "fastcompress-run"
 VERSION = 1
 # The settings that decide which tokens a step sees; the others may change when a run is resumed.
 _FIXED_TRAIN_SETTINGS = ("batch_size", "seed", "order", "packing")
-_OLDER_SETTINGS = {"order": 1, "packing": "none"}  # what runs had before these settings existed
+_OLDER_ORDER = 1
+_OLDER_SETTINGS = {"order": _OLDER_ORDER, "packing": "none"}  # what runs had before these settings existed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +204,7 @@ class RunDirectory:
     def order(self) -> int:
         """Return the version of the order in which the run visits its rows; errors as ``read_config``."""
         order: int | None = self.read_config()["train"].get("order")
-        return 1 if order is None else order
+        return _OLDER_ORDER if order is None else order
 
     def check_codec(self, codec: Codec) -> None:
         """Raise MismatchError unless the run was trained with ``codec``; other errors as ``read_config``."""

@@ -4,7 +4,7 @@
 
 Needs a CUDA card; PATH is a clone of https://github.com/karpathy/nanoGPT or of https://github.com/karpathy/nanochat.
 Each trainer runs in a process of its own, one after another in each round, on random ids from a file, as its own loop
-runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows,
+runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows, chunks,
 float8-head, float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its `scripts/base_train.py`
 (with and without its `--fp8`) but for the loader, in place of which batches lie on the card. A round is 5 stretches of
 steps, after compilation; the figure is the median of all stretches. Where there are several cards, each runs one
@@ -199,7 +199,9 @@ def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -
     if is_small and "bias" not in variants:
         settings["bias"] = False
     if "windows" in variants:
-        settings |= {"window": 512, "window_pattern": "SSSL"}
+        settings |= {"window": context // 4, "window_pattern": "SSSL"}
+    if "chunks" in variants:
+        settings |= {"window": context // 2, "window_pattern": "CCCL"}
     float8 = next((kind for kind in ("head", "all") if f"float8-{kind}" in variants), "off")
     config = training.TrainConfig(
         steps=(STRETCHES + 1) * num_steps,

@@ -112,10 +112,11 @@ def command_of(job: dict[str, Any]) -> list[str]:
     return [*start, __file__, "one", json.dumps(job)]
 
 
-def answer_of(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a job and return its result, with the seconds it took."""
+def answer_of(job: dict[str, Any], card: int | None = None) -> dict[str, Any]:
+    """Run a job, on a certain card if it is for one, and return its result, with the seconds it took."""
     begin = time.monotonic()
-    done = subprocess.run(command_of(job), stdout=subprocess.PIPE, text=True)
+    env = os.environ if card is None else {**os.environ, "CUDA_VISIBLE_DEVICES": results_file.cards()[card]}
+    done = subprocess.run(command_of(job), stdout=subprocess.PIPE, text=True, env=env)
     if done.returncode != 0:
         return {"failed": done.returncode}
     return {**json.loads(done.stdout.splitlines()[-1]), "wall_seconds": time.monotonic() - begin}
@@ -128,14 +129,24 @@ def losses_of(folder: Path) -> list[float]:
 
 
 def speeds(folder: Path) -> dict[str, Any]:
-    """Measure one card, then two, both ways."""
-    found = {}
-    for name, cards in (("one card", 1), ("ddp", 2), ("fsdp", 2)):
+    """Measure each card by itself, the two side by side, then both together, in both ways."""
+
+    def measured(name: str, cards: int, card: int | None = None) -> dict[str, Any]:
         changes = {"parallel": name} if cards > 1 else {}
-        job = {"kind": "speed", "cards": cards, "folder": str(folder), "changes": changes}
-        found[name] = answer_of(job)
-        rates = found[name].get("tokens_per_second")
-        click.echo(f"{name}: {statistics.median(rates) if rates else found[name]}")
+        place = folder / name
+        place.mkdir()
+        answer = answer_of({"kind": "speed", "cards": cards, "folder": str(place), "changes": changes}, card)
+        rates = answer.get("tokens_per_second")
+        click.echo(f"{name}: {statistics.median(rates) if rates else answer}")
+        return answer
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        alone = list(pool.map(measured, ("one card", "the other card"), (1, 1), (0, 1)))
+    found = {"one card": alone[0], "the other card": alone[1], "ddp": measured("ddp", 2), "fsdp": measured("fsdp", 2)}
+    linear = sum(statistics.median(answer["tokens_per_second"]) for answer in alone)
+    for name in ("ddp", "fsdp"):
+        found[name]["of_linear"] = statistics.median(found[name]["tokens_per_second"]) / linear
+        click.echo(f"{name}: {found[name]['of_linear']:.3f} of the sum of both cards")
     return found
 
 

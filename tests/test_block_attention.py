@@ -9,29 +9,29 @@ from torch.nn.attention.flex_attention import flex_attention
 from fastcompress.models.attention import plain_attention
 from fastcompress.models.block_attention import block_mask, fits
 from fastcompress.models.gpt import GPT, GPTConfig
-from fastcompress.models.trunk import Cache, Context
+from fastcompress.models.trunk import Cache, Context, Reach
 
 DOCUMENTS = torch.tensor([[0] * 100 + [1] * 200, [4] * 290 + [5] * 10])
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("window", [None, 1, 70, 1000])
+@pytest.mark.parametrize("reach", [Reach(), Reach(1), Reach(70), Reach(1000), Reach(70, in_chunks=True)], ids=str)
 @pytest.mark.parametrize("documents", [None, DOCUMENTS])
-def test_blocks_see_what_masks_show(window: int | None, documents: torch.Tensor | None) -> None:
+def test_blocks_see_what_masks_show(reach: Reach, documents: torch.Tensor | None) -> None:
     """Uncompiled, on the CPU; four heads of queries share two of keys."""
     torch.manual_seed(0)
     context = Context(torch.zeros(2, 300, dtype=torch.int64), documents=documents)
     query, key, value = (torch.randn(2, heads, 300, 16) for heads in (4, 2, 2))
-    found = flex_attention(query, key, value, block_mask=block_mask(context, window), enable_gqa=True)
-    visible = context.visible(window)
+    found = flex_attention(query, key, value, block_mask=block_mask(context, reach), enable_gqa=True)
+    visible = context.visible(reach)
     torch.testing.assert_close(found, plain_attention(query, key, value, dropout=0.0, visible=visible))
 
 
 def test_passes_without_gain_keep_the_other_kernels() -> None:
     """On the CPU, uncompiled, with a cache, with dropout: each of them alone is reason enough."""
     query, ids = torch.randn(1, 1, 4, 16), torch.zeros(1, 4, dtype=torch.int64)
-    assert not fits(query, Context(ids), 2, 0.0)
-    assert not fits(query, Context(ids, positions=ids, cache=Cache(1, 4)), 2, 0.0)
+    assert not fits(query, Context(ids), Reach(2), 0.0)
+    assert not fits(query, Context(ids, positions=ids, cache=Cache(1, 4)), Reach(2), 0.0)
 
 
 @pytest.mark.gpu

@@ -24,6 +24,7 @@ from fastcompress.models.engram import Engram, table_sizes
 from fastcompress.models.spelled_bytes import SpelledBytes
 from fastcompress.models.threads import limited_threads
 from fastcompress.models.tokens import token_bytes
+from fastcompress.models.trunk import Reach
 from fastcompress.training import TrainConfig, load_run, train
 from fastcompress.training.selfcheck import self_check
 from tests.reference import gpt as reference
@@ -51,6 +52,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "grouped queries": {"kv_heads": 2},
     "one head of keys": {"kv_heads": 1, "bias": True},
     "windows": {"window": 3, "window_pattern": "SSL"},
+    "chunks": {"window": 3, "window_pattern": "CL", "kv_heads": 2},
     "value residual": {"value_residual": True, "kv_heads": 2},
     "gates": {"attention_gate": True},
     "exclusive": {"exclusive_attention": "plain", "kv_heads": 2},
@@ -201,7 +203,7 @@ def test_flops_are_what_the_counter_counts(name: str) -> None:
     """On the path that is written out, which computes scores beyond windows, too: these are known and taken off."""
     model, config = make(name, Kernels("plain")).train(), configure(name)
     ids = torch.randint(8, (1, config.context_length))
-    outside = sum(4 * 16 * 12 * (12 - (config.window_of(layer) or 12)) for layer in range(config.num_layers))
+    outside = sum(4 * 16 * 12 * (12 - (config.reach_of(layer).size or 12)) for layer in range(config.num_layers))
     with FlopCounterMode(display=False) as forward:
         loss = next_token_loss(model(ids), ids)
     with FlopCounterMode(display=False) as backward:
@@ -291,8 +293,36 @@ def test_a_window_ends_where_it_says() -> None:
 
 def test_windows_alternate_by_layer() -> None:
     config = GPTConfig(**{**SHAPE, "num_layers": 5, "window": 4, "window_pattern": "SSL"})
-    assert [config.window_of(layer) for layer in range(5)] == [4, 4, None, 4, 4]
-    assert [GPTConfig(**SHAPE).window_of(layer) for layer in range(3)] == [None] * 3
+    assert [config.reach_of(layer).size for layer in range(5)] == [4, 4, None, 4, 4]
+    assert [GPTConfig(**SHAPE).reach_of(layer) for layer in range(3)] == [Reach()] * 3
+
+
+@pytest.mark.parametrize("length", [12, 10, 2])
+def test_chunks_as_rows_are_chunks_by_masks(length: int) -> None:
+    """Rows of whole chunks, rows with a rest, rows within a chunk: values and gradients."""
+    models = [make("chunks", Kernels(kind)) for kind in ("sdpa", "plain")]
+    assert models[0].blocks[0].attention.reach == Reach(3, in_chunks=True)
+    ids = torch.randint(8, (2, length))
+    found, expected = (model(ids) for model in models)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    direction = torch.randn(found.shape)
+    ours, theirs = (gradients((out * direction).sum(), m) for out, m in zip((found, expected), models, strict=True))
+    for name, gradient in ours.items():
+        torch.testing.assert_close(gradient, theirs[name], rtol=1e-3, atol=1e-3)
+
+
+def test_a_chunk_ends_where_it_says() -> None:
+    """With one layer, an id reaches the rest of its own chunk, whether the row is of whole chunks or not."""
+    model = GPT(GPTConfig(**{**SHAPE, "num_layers": 1, "window": 4, "window_pattern": "C"}))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.4)
+    for length in (12, 11):
+        ids = torch.randint(8, (1, length))
+        changed = ids.clone()
+        changed[0, 5] = (ids[0, 5] + 1) % 8
+        reached = (model(changed) - model(ids)).abs().amax(-1)[0] > 1e-6
+        assert reached.nonzero().flatten().tolist() == [5, 6, 7]
 
 
 def test_exclusive_attention_leaves_nothing_along_the_value() -> None:
@@ -416,7 +446,7 @@ def test_the_command_line_takes_preset_depth_and_options(tmp_path: Path) -> None
         ({"kv_heads": 3}, "num_heads 4 must be a multiple of kv_heads 3"),
         ({"kv_heads": 0}, "kv_heads must be a whole number of at least 1"),
         ({"window": 0}, "window must be a whole number of at least 1"),
-        ({"window": 2, "window_pattern": "SX"}, "window_pattern is 'SX'; it must be letters S and L"),
+        ({"window": 2, "window_pattern": "SX"}, "window_pattern is 'SX'; it must be letters S, C and L"),
         ({"window_pattern": ""}, "window_pattern is ''"),
         ({"softcap": 0.0}, "softcap must be more than 0"),
         ({"norm_epsilon": 0}, "norm_epsilon must be more than 0"),

@@ -100,7 +100,7 @@ def attention(
     first_values: list[list[Tensor]],
 ) -> list[Tensor]:
     size, groups = c.width // c.num_heads, c.kv_heads or c.num_heads
-    window = c.window if c.window_pattern[layer % len(c.window_pattern)] == "S" and c.window else len(h)
+    letter = c.window_pattern[layer % len(c.window_pattern)] if c.window else "L"
     normed = rms if c.qk_norm else lambda z: z
     queries, keys, values = [], [], []  # by position, then by head
     for x, position in zip(h, positions, strict=True):
@@ -117,7 +117,8 @@ def attention(
         ]
     out = []
     for t, x in enumerate(h):
-        seen = [u for u in range(max(0, t - window + 1), t + 1) if documents[u] == documents[t]]
+        first = {"L": 0, "S": max(0, t - (c.window or 1) + 1), "C": max(0, t - positions[t] % (c.window or 1))}[letter]
+        seen = [u for u in range(first, t + 1) if documents[u] == documents[t]]
         mixed = []
         for head in range(c.num_heads):
             group = head * groups // c.num_heads

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fastcompress.models import block_attention
 from fastcompress.models.protocol import AttentionKind
-from fastcompress.models.trunk import Context
+from fastcompress.models.trunk import WHOLE_REACH, Context, Reach
 
 ExclusiveKind = Literal["off", "plain", "gated"]
 
@@ -79,6 +79,22 @@ def plain_attention(
     return F.dropout(weights, dropout) @ value  # [B, H, T, K]
 
 
+def fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, dropout: float, visible: Tensor | None = None
+) -> Tensor:
+    """Compute what `plain_attention` does by the fastest kernel that torch has here."""
+    mixed: Tensor = F.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=visible,
+        dropout_p=dropout,
+        is_causal=visible is None,
+        enable_gqa=key.size(1) != query.size(1),
+    )
+    return mixed
+
+
 class ValueResidual(nn.Module):
     """Mix the first layer's values into a later layer's: ``v = a v_1 + b v_l``, a and b learned from 1/2.
 
@@ -124,7 +140,7 @@ class ExclusiveAttention(nn.Module):
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head self-attention in which position t sees positions 0 .. t only, or the last ``window`` of them.
+    """Multi-head self-attention in which position t sees positions 0 .. t only, or those of them within reach.
 
     Args:
         width: D, a multiple of ``num_heads``.
@@ -138,7 +154,7 @@ class CausalSelfAttention(nn.Module):
         rotary_base: See `Rotary`.
         kv_heads: G, heads of keys and values, each read by H / G heads of queries (Ainslie et al., "GQA",
             arXiv 2305.13245); None: H.
-        window: Positions that each position sees, itself included; None: all.
+        reach: The positions that each position sees.
         value_residual: Mixes values with the first layer's; None for no mixing.
         gate: Multiply each head's output by ``sigmoid(x W)``, one number per head and position (Qiu et al., "Gated
             Attention", arXiv 2505.06708).
@@ -158,14 +174,14 @@ class CausalSelfAttention(nn.Module):
         kind: AttentionKind,
         rotary_base: float = ROTARY_BASE,
         kv_heads: int | None = None,
-        window: int | None = None,
+        reach: Reach = WHOLE_REACH,
         value_residual: ValueResidual | None = None,
         gate: bool = False,
         exclusive: ExclusiveKind = "off",
     ) -> None:
         super().__init__()
         self.num_heads, self.kv_heads, self.context_length = num_heads, kv_heads or num_heads, context_length
-        self.qk_norm, self.dropout, self.kind, self.window = qk_norm, dropout, kind, window
+        self.qk_norm, self.dropout, self.kind, self.reach = qk_norm, dropout, kind, reach
         head_dim = width // num_heads
         self.sizes = (width, self.kv_heads * head_dim, self.kv_heads * head_dim)  # of queries, keys and values
         self.qkv = nn.Linear(width, sum(self.sizes), bias=bias)
@@ -223,21 +239,31 @@ class CausalSelfAttention(nn.Module):
     def attend(self, query: Tensor, key: Tensor, value: Tensor, context: Context) -> Tensor:
         """Average values by attention over what each position sees, [B, H, T, K]."""
         dropout = self.dropout if self.training else 0.0
-        if self.kind == "sdpa" and block_attention.fits(query, context, self.window, dropout):
-            return block_attention.block_attention(query, key, value, context, self.window)
-        visible = context.visible(self.window)  # bool[B or 1, 1, T, U]; None: causal
+        if self.kind == "sdpa" and self.is_in_whole_chunks(query, context):
+            return self.attend_in_chunks(query, key, value, dropout)
+        if self.kind == "sdpa" and block_attention.fits(query, context, self.reach, dropout):
+            return block_attention.block_attention(query, key, value, context, self.reach)
+        visible = context.visible(self.reach)  # bool[B or 1, 1, T, U]; None: causal
         if self.kind == "plain":
             return plain_attention(query, key, value, dropout=dropout, visible=visible)
-        return F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=visible,
-            dropout_p=dropout,
-            is_causal=visible is None,
-            enable_gqa=self.kv_heads != self.num_heads,
-        )
+        return fused_attention(query, key, value, dropout=dropout, visible=visible)
+
+    def is_in_whole_chunks(self, query: Tensor, context: Context) -> bool:
+        """Return whether this pass is one of rows that fall into chunks without a rest."""
+        chunk = self.reach.size if self.reach.in_chunks else None
+        is_plain = context.cache is None and context.documents is None and context.positions is None
+        return chunk is not None and is_plain and query.size(2) % chunk == 0
+
+    def attend_in_chunks(self, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
+        """Attend within each chunk as if it was a row of its own, [B, H, T, K]: any kernel can, and skips the rest."""
+        rows, heads, positions, size = query.shape
+        chunk = self.reach.size or positions
+        query, key, value = (
+            x.reshape(rows, x.size(1), -1, chunk, size).transpose(1, 2).flatten(0, 1) for x in (query, key, value)
+        )  # [B N, H, C, K], 2 x [B N, G, C, K]
+        mixed = fused_attention(query, key, value, dropout=dropout)  # [B N, H, C, K]
+        return mixed.view(rows, -1, heads, chunk, size).transpose(1, 2).reshape(rows, heads, positions, size)
 
     def activation_flops_per_token(self) -> int:
         """Count scores and weighted sum, 2 per multiply-add, at the full window (no causal discount)."""
-        return 4 * self.sizes[0] * min(self.window or self.context_length, self.context_length)
+        return 4 * self.sizes[0] * min(self.reach.size or self.context_length, self.context_length)

@@ -11,6 +11,10 @@ g, is two matrix products, S W with rows scaled by g, and S^T (g h). Left to the
 and 50,257 ids (3.3 GB in bfloat16) are read three times and written twice. Gradients in the forward pass: Hsu et al.,
 "Liger Kernel" (arXiv 2410.10989), where the factors must be known, too.
 
+Where slopes are wanted of logits in half precision under a cap, tanh is the card's own, good to a relative 2^-11: less
+than the 2^-9 that rounds such logits. Scores are computed without slopes, and have the full tanh. At 65,536 events and
+32,768 ids that takes an H200 3.0 ms instead of 5.2.
+
 Rows of W are padded to a multiple of 64: on an H200 a product with 50,257 columns in bfloat16 took seven times as long
 as one with 50,304.
 
@@ -20,6 +24,7 @@ more. S^T h would read S by columns, and a transposed copy of it costs what the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -39,6 +44,7 @@ else:
 ALIGNMENT = 64  # rows of the head
 SLOPE_SCALE = 32768.0  # of slopes in float8: they are in [-1, 1], mostly near 1 / V
 BLOCK, WARPS = 4096, 16  # logits that a program looks at together, and the warps that do
+LARGEST_BOUND = 40.0  # of a cap c in whose place no maximum is needed: exp(-2 c) is a normal float32
 
 
 def fused_nats(
@@ -179,27 +185,44 @@ def _slopes_by_kernel(
     """Write the nats of each row of ``logits [N, V']`` and, if they are needed, its slopes in its place."""
     num_events, width = logits.shape
     has_eighths = slopes8.numel() > 0
+    is_rough = needs_slopes and logits.dtype != torch.float32 and torch.version.cuda is not None
     _softmax_in_place[(num_events,)](
-        logits, slopes8, targets, nats, vocab_size, width, softcap, SLOPE_SCALE,
-        softcap != 0.0, needs_slopes, has_eighths, BLOCK, num_warps=WARPS,
+        logits, slopes8, targets, nats, vocab_size, width, 1 / (softcap or 1.0), softcap / math.log(2), SLOPE_SCALE,
+        softcap != 0.0, 0.0 < softcap <= LARGEST_BOUND, is_rough, needs_slopes, has_eighths, BLOCK, num_warps=WARPS,
     )  # fmt: skip
 
 
 if HAS_KERNEL:
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-    def _bits(row, at, end, softcap, has_cap: tl.constexpr, is_whole: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _bits(  # type: ignore[no-untyped-def]
+        row,
+        at,
+        end,
+        inverse_cap,
+        cap_bits,
+        has_cap: tl.constexpr,
+        is_rough: tl.constexpr,
+        is_whole: tl.constexpr,
+    ):
         """Logits at some places of a row, in units of ln 2; far below all others from ``end`` on."""
         if is_whole:
             logit = tl.load(row + at).to(tl.float32)
         else:
             logit = tl.load(row + at, mask=at < end, other=0.0).to(tl.float32)
-        if has_cap:
-            logit = softcap * (2 * tl.sigmoid(2 * logit / softcap) - 1)  # c tanh(z / c)
-        bits = logit * 1.4426950408889634
+        bits = cap_bits * _tanh(logit * inverse_cap, is_rough) if has_cap else logit * 1.4426950408889634
         if not is_whole:
             bits = tl.where(at < end, bits, -1e30)
         return bits
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _tanh(x, is_rough: tl.constexpr):  # type: ignore[no-untyped-def]
+        """tanh(x), or the card's own in one instruction."""
+        if is_rough:
+            return tl.inline_asm_elementwise(
+                "tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+            )
+        return 2 * tl.sigmoid(2 * x) - 1
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _write_slopes(  # type: ignore[no-untyped-def]
@@ -211,27 +234,33 @@ if HAS_KERNEL:
         sum_bits,
         vocab_size,
         width,
-        softcap,
+        inverse_cap,
+        cap_bits,
         slope_scale,
         has_cap: tl.constexpr,
+        is_rough: tl.constexpr,
         has_eighths: tl.constexpr,
         is_whole: tl.constexpr,
     ):
         """Replace a block of logits by slopes, and of padding by zeros; write them in float8, too, on request."""
         at = begin + lanes
-        bits = _bits(row, at, vocab_size, softcap, has_cap, is_whole)
+        bits = _bits(row, at, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, is_whole)
         slope = tl.exp2(bits - sum_bits)
         if (target >= begin) & (target < begin + lanes.shape[0]):
             slope -= tl.where(at == target, 1.0, 0.0)
         if has_cap:
-            bent = bits * 0.6931471805599453 / softcap
-            slope *= tl.where(at < vocab_size, 1 - bent * bent, 0.0)
+            bent = bits * (1.0 / cap_bits)  # of the size of 1e29 in padding, where the slope is 0
+            slope -= slope * bent * bent
         if is_whole:
             tl.store(row + at, slope.to(row.dtype.element_ty))
         else:
             tl.store(row + at, slope.to(row.dtype.element_ty), mask=at < width)
         if has_eighths:
-            tl.store(row8 + at, (slope * slope_scale).to(row8.dtype.element_ty), mask=at < width)
+            eighth = (slope * slope_scale).to(row8.dtype.element_ty)
+            if is_whole:
+                tl.store(row8 + at, eighth)
+            else:
+                tl.store(row8 + at, eighth, mask=at < width)
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _softmax_in_place(  # type: ignore[no-untyped-def]
@@ -241,9 +270,12 @@ if HAS_KERNEL:
         nats,
         vocab_size,
         width,
-        softcap,
+        inverse_cap,
+        cap_bits,
         slope_scale,
         has_cap: tl.constexpr,
+        is_bounded: tl.constexpr,
+        is_rough: tl.constexpr,
         needs_slopes: tl.constexpr,
         has_eighths: tl.constexpr,
         block: tl.constexpr,
@@ -252,48 +284,61 @@ if HAS_KERNEL:
 
         Each lane has a maximum and a sum of its own, which are joined at the end. Four blocks at a time share the
         exponential that brings the sum to the new maximum: without that, and with masks everywhere, the kernel was
-        bound by its instructions, not by memory.
+        bound by its instructions, not by memory. Where a cap bounds the logits, the cap takes the maximum's place.
         """
         event = tl.program_id(0).to(tl.int64)
         row = logits + event * width
         target = tl.load(targets + event)
         lanes = tl.arange(0, block)
-        peaks = tl.full((block,), -1e30, tl.float32)  # finite, so that no difference is NaN
         totals = tl.full((block,), 0.0, tl.float32)
         by_four = vocab_size // (4 * block) * (4 * block)
-        for begin in range(0, by_four, 4 * block):
-            at = begin + lanes
-            first = _bits(row, at, vocab_size, softcap, has_cap, True)
-            second = _bits(row, at + block, vocab_size, softcap, has_cap, True)
-            third = _bits(row, at + 2 * block, vocab_size, softcap, has_cap, True)
-            fourth = _bits(row, at + 3 * block, vocab_size, softcap, has_cap, True)
-            higher = tl.maximum(peaks, tl.maximum(tl.maximum(first, second), tl.maximum(third, fourth)))
-            totals = totals * tl.exp2(peaks - higher) + (
-                (tl.exp2(first - higher) + tl.exp2(second - higher))
-                + (tl.exp2(third - higher) + tl.exp2(fourth - higher))
-            )
-            peaks = higher
-        for begin in range(by_four, vocab_size, block):
-            bits = _bits(row, begin + lanes, vocab_size, softcap, has_cap, False)
-            higher = tl.maximum(peaks, bits)
-            totals = totals * tl.exp2(peaks - higher) + tl.exp2(bits - higher)
-            peaks = higher
-        peak = tl.max(peaks, axis=0)
-        sum_bits = peak + tl.log2(tl.sum(totals * tl.exp2(peaks - peak), axis=0))
-        hit = tl.load(row + target).to(tl.float32)
-        if has_cap:
-            hit = softcap * (2 * tl.sigmoid(2 * hit / softcap) - 1)
-        tl.store(nats + event, sum_bits * 0.6931471805599453 - hit)
+        if is_bounded:
+            for begin in range(0, by_four, 4 * block):
+                at = begin + lanes
+                first = _bits(row, at, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                second = _bits(row, at + block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                third = _bits(row, at + 2 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                fourth = _bits(row, at + 3 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                totals += (tl.exp2(first - cap_bits) + tl.exp2(second - cap_bits)) + (
+                    tl.exp2(third - cap_bits) + tl.exp2(fourth - cap_bits)
+                )
+            for begin in range(by_four, vocab_size, block):
+                bits = _bits(row, begin + lanes, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, False)
+                totals += tl.exp2(bits - cap_bits)
+            sum_bits = cap_bits + tl.log2(tl.sum(totals, axis=0))
+        else:
+            peaks = tl.full((block,), -1e30, tl.float32)  # finite, so that no difference is NaN
+            for begin in range(0, by_four, 4 * block):
+                at = begin + lanes
+                first = _bits(row, at, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                second = _bits(row, at + block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                third = _bits(row, at + 2 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                fourth = _bits(row, at + 3 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+                higher = tl.maximum(peaks, tl.maximum(tl.maximum(first, second), tl.maximum(third, fourth)))
+                totals = totals * tl.exp2(peaks - higher) + (
+                    (tl.exp2(first - higher) + tl.exp2(second - higher))
+                    + (tl.exp2(third - higher) + tl.exp2(fourth - higher))
+                )
+                peaks = higher
+            for begin in range(by_four, vocab_size, block):
+                bits = _bits(row, begin + lanes, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, False)
+                higher = tl.maximum(peaks, bits)
+                totals = totals * tl.exp2(peaks - higher) + tl.exp2(bits - higher)
+                peaks = higher
+            peak = tl.max(peaks, axis=0)
+            sum_bits = peak + tl.log2(tl.sum(totals * tl.exp2(peaks - peak), axis=0))
+        hit = _bits(row, target, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+        tl.store(nats + event, (sum_bits - hit) * 0.6931471805599453)
         if needs_slopes:
             row8 = slopes8 + event * width  # not read or written without has_eighths
             whole = vocab_size // block * block
             for begin in range(0, whole, block):
                 _write_slopes(
-                    row, row8, begin, lanes, target, sum_bits, vocab_size, width, softcap, slope_scale,
-                    has_cap, has_eighths, True,
+                    row, row8, begin, lanes, target, sum_bits, vocab_size, width, inverse_cap, cap_bits, slope_scale,
+                    has_cap, is_rough, has_eighths, True,
                 )  # fmt: skip
             for begin in range(whole, width, block):
                 _write_slopes(
-                    row, row8, begin, lanes, target, sum_bits, vocab_size, width, softcap, slope_scale,
-                    has_cap, has_eighths, False,
+                    row, row8, begin, lanes, target, sum_bits, vocab_size, width, inverse_cap, cap_bits, slope_scale,
+                    has_cap, is_rough, has_eighths, False,
                 )  # fmt: skip

@@ -243,7 +243,7 @@ def _make_block(config: GPTConfig, kernels: Kernels, layer: int) -> Block:
         kind=kernels.attention,
         rotary_base=config.rotary_base,
         kv_heads=config.kv_heads,
-        window=config.window_of(layer),
+        reach=config.reach_of(layer),
         value_residual=ValueResidual(is_first=layer == 0) if config.value_residual else None,
         gate=config.attention_gate,
         exclusive=config.exclusive_attention,

@@ -11,6 +11,7 @@ from fastcompress.models.attention import ROTARY_BASE, ExclusiveKind
 from fastcompress.models.blocks import MLPKind, NormKind
 from fastcompress.models.engram import check_tables
 from fastcompress.models.settings import check_choices, check_counts, check_positive, is_number, whole_numbers
+from fastcompress.models.trunk import WHOLE_REACH, Reach
 
 PositionKind = Literal["learned", "rope"]
 InitKind = Literal["gpt2", "zero_output"]
@@ -36,8 +37,9 @@ class GPTSettings:
             ``"zero_output"``: N(0, 0.02) with zero output projections, so every block starts as the identity.
         rotary_base: Base of RoPE's wavelengths.
         kv_heads: The number of key and value heads, a divisor of ``num_heads``; None: ``num_heads``.
-        window: The number of positions that a layer with a sliding window sees; None for no windows.
-        window_pattern: A letter per layer, repeated: S for a sliding window, L for the whole context.
+        window: The number of positions in the windows and chunks of layers that have them; None for no windows.
+        window_pattern: A letter per layer, repeated: S for a sliding window, C for chunks, of which a position sees its
+            own, L for the whole context.
         softcap: Bound c of the logits, ``c tanh(logits / c)``; None for no bound.
         value_residual: Mix the first layer's values into later ones.
         attention_gate: Gate each head's output.
@@ -102,8 +104,8 @@ class GPTSettings:
             raise ConfigError(f"rope needs an even head size, not width / num_heads = {self.width // self.num_heads}")
         if not is_number(self.dropout) or not 0.0 <= self.dropout < 1.0:
             raise ConfigError(f"dropout must be in [0, 1), not {self.dropout!r}")
-        if not isinstance(self.window_pattern, str) or not self.window_pattern or set(self.window_pattern) - set("SL"):
-            raise ConfigError(f"window_pattern is {self.window_pattern!r}; it must be letters S and L, one or more")
+        if not isinstance(self.window_pattern, str) or not self.window_pattern or set(self.window_pattern) - set("SCL"):
+            raise ConfigError(f"window_pattern is {self.window_pattern!r}; it must be letters S, C and L, one or more")
         if self.spelled_bytes != 0:
             check_counts(self, "spelled_bytes")
         if self.spelled_bytes > 256:
@@ -135,9 +137,10 @@ class GPTSettings:
         """The number of values that a look-up of n-grams returns."""
         return self.engram_width or self.width
 
-    def window_of(self, layer: int) -> int | None:
-        """Return the number of positions that a layer sees; None for the whole context."""
-        return self.window if self.window_pattern[layer % len(self.window_pattern)] == "S" else None
+    def reach_of(self, layer: int) -> Reach:
+        """Return the positions that a layer sees."""
+        letter = self.window_pattern[layer % len(self.window_pattern)]
+        return WHOLE_REACH if letter == "L" else Reach(self.window, in_chunks=letter == "C")
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values, with ``kind``."""

@@ -39,7 +39,7 @@ from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, Langua
 from fastcompress.models.roles import MemoryTable
 from fastcompress.models.settings import check_counts, settings_from_json
 from fastcompress.models.tokens import NextTokenModel
-from fastcompress.models.trunk import Cache, Context, Trunk, in_stream_type
+from fastcompress.models.trunk import Cache, Context, Reach, Trunk, in_stream_type
 
 if TYPE_CHECKING:
     from typing import Self
@@ -140,7 +140,7 @@ def make_blocks(layers: int, width: int, heads: int, length: int, window: int | 
         Block(
             CausalSelfAttention(
                 width, heads, length,
-                rotary=True, qk_norm=True, bias=False, dropout=0.0, kind=kernels.attention, window=window,
+                rotary=True, qk_norm=True, bias=False, dropout=0.0, kind=kernels.attention, reach=Reach(window),
             ),
             make_mlp("swiglu", width, bias=False),
             (RMSNorm(), RMSNorm()),

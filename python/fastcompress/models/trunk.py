@@ -78,6 +78,32 @@ class Cache:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """The positions that each position sees, of those up to its own.
+
+    Attributes:
+        size: The largest number of them, itself included; None: all.
+        in_chunks: Those of the position's own chunk of ``size``, where chunks begin at multiples of ``size``; otherwise
+            the last ``size``.
+    """
+
+    size: int | None = None
+    in_chunks: bool = False
+
+    def sees(self, reader: Tensor, read: Tensor) -> Tensor:
+        """Return whether positions see others, ``bool``, of the shape that the two have together."""
+        seen = reader >= read
+        if self.size is None:
+            return seen
+        if self.in_chunks:
+            return seen & (reader // self.size == read // self.size)
+        return seen & (reader - read < self.size)
+
+
+WHOLE_REACH = Reach()
+
+
+@dataclass(frozen=True)
 class Context:
     """The input of blocks besides the stream: B rows of T positions.
 
@@ -96,34 +122,29 @@ class Context:
     cache: Cache | None = None
     shared: dict[str, Any] = field(default_factory=dict, compare=False)
 
-    def visible(self, window: int | None = None) -> Tensor | None:
+    def visible(self, reach: Reach) -> Tensor | None:
         """Return the mask of the positions that each position sees, ``bool[B or 1, 1, T, positions]``.
-
-        Args:
-            window: The largest number of positions, including the position itself; None for no limit.
 
         Returns:
             None if each position sees all up to and including itself.
         """
-        if self.cache is None and self.documents is None and window is None:
+        if self.cache is None and self.documents is None and reach.size is None:
             return None
-        name = f"visible {window}"
+        name = f"visible {reach}"
         if name not in self.shared:
-            self.shared[name] = self._visible(window)
+            self.shared[name] = self._visible(reach)
         mask: Tensor = self.shared[name]
         return mask
 
-    def _visible(self, window: int | None) -> Tensor:
+    def _visible(self, reach: Reach) -> Tensor:
         if self.cache is not None:
             assert self.positions is not None, "decoding needs positions"
             kept = torch.arange(self.cache.length, device=self.ids.device)  # [length]
-            distance = self.positions[:, :, None] - kept  # [B, T, length]
+            seen = reach.sees(self.positions[:, :, None], kept)  # [B, T, length]
         else:
-            order = torch.arange(self.ids.size(1), device=self.ids.device)  # [T]
-            distance = (order[:, None] - order)[None]  # [1, T, T]
-        seen = distance >= 0
-        if window is not None:
-            seen = seen & (distance < window)
+            order = torch.arange(self.ids.size(1), device=self.ids.device)[None]  # [1, T]
+            where = order if self.positions is None else self.positions  # [B or 1, T]
+            seen = reach.sees(where[:, :, None], where[:, None])  # [B or 1, T, T]
         if self.documents is not None:
             seen = seen & (self.documents[:, :, None] == self.documents[:, None, :])  # [B, T, T]
         return seen[:, None]  # [B or 1, 1, T, positions]

@@ -59,6 +59,8 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any], float, int]] = {
     "gpt2 + AdamW at 3e-3": ({"preset": "gpt2"}, {**ADAMW, "learning_rate": 3e-3}, 1.0, 3),
     "speedrun + Muon": (RECIPE, MUON, 1.0, 3),
     "speedrun + Muon, windows": ({**RECIPE, "window": 128, "window_pattern": "SSSL"}, MUON, 1.0, 3),
+    "speedrun + Muon, chunks": ({**RECIPE, "window": 128, "window_pattern": "CCCL"}, MUON, 1.0, 3),
+    "speedrun + Muon, larger chunks": ({**RECIPE, "window": 256, "window_pattern": "CCCL"}, MUON, 1.0, 3),
     "spelled bytes at 0.015": ({"spelled_bytes": 16}, {**MUON, "spelled_rate": 0.015}, 1.0, 3),
     "Engram at 0.01": ({"engram_layers": [1]}, {**MUON, "memory_rate": 0.01}, 1.0, 1),
     "Engram of bigrams at 0.01": (BIGRAMS, {**MUON, "memory_rate": 0.01}, 1.0, 3),

@@ -201,7 +201,7 @@ def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -
     if "windows" in variants:
         settings |= {"window": context // 4, "window_pattern": "SSSL"}
     if "chunks" in variants:
-        settings |= {"window": context // 2, "window_pattern": "CCCL"}
+        settings |= {"window": context // 4, "window_pattern": "CCCL"}
     float8 = next((kind for kind in ("head", "all") if f"float8-{kind}" in variants), "off")
     config = training.TrainConfig(
         steps=(STRETCHES + 1) * num_steps,

@@ -30,14 +30,16 @@ from fastcompress.errors import FastcompressError
 from fastcompress.models.gpt import GPTConfig
 from fastcompress.models.protocol import Batch
 from fastcompress.training import spread
-from fastcompress.training.config import ParallelKind, TrainConfig
+from fastcompress.training.config import MachineConfig, ParallelKind, TrainConfig
 from fastcompress.training.distributed import join_ranks
 from fastcompress.training.loss import LossModule
 from fastcompress.training.optimizer import OptimizerStep, make_optimizer
-from fastcompress.training.spread import Replicated, can_shard, spread_for
+from fastcompress.training.spread import Overlapped, can_shard, spread_for
 from fastcompress.training.train import TrainResult, train
 
 KINDS: tuple[ParallelKind, ...] = ("ddp", "fsdp") if can_shard("cpu") else ("ddp",)
+# The ways of bringing gradients together, by the settings that choose them.
+WAYS = {**{kind: MachineConfig(parallel=kind) for kind in KINDS}, "overlapped": MachineConfig(overlap_reduction=True)}
 TEXT = [f"On day {i} ship {i * i % 37} left; {i * 13 % 101} men came back. ".encode() * (1 + i % 4) for i in range(30)]
 HELD_OUT = [f"On day {i} ship {i * 5 % 37} came back.".encode() for i in range(4)]
 CODEC = ByteCodec()
@@ -151,13 +153,13 @@ def uneven_batch() -> dict[str, torch.Tensor]:
     return {"input": ids[0], "target": ids[1], "weight": weight}
 
 
-def gradients(kind: ParallelKind | None, micro_batch_size: int) -> dict[str, torch.Tensor]:
-    """The gradients of `uneven_batch`; None: of all of it on one rank."""
+def gradients(way: str, micro_batch_size: int) -> dict[str, torch.Tensor]:
+    """The gradients of `uneven_batch`, whose rows are divided among the ranks."""
     torch.manual_seed(0)
     model = dataclasses.replace(TIED, init="gpt2").build()
     batch: Batch = uneven_batch()
     with join_ranks(torch.device("cpu")) as ranks:
-        over = spread_for(ranks, kind or "ddp")
+        over = spread_for(ranks, WAYS[way])
         step = OptimizerStep(
             over.wrap(LossModule(model)), make_optimizer(model, CONFIG), micro_batch_size=micro_batch_size,
             clip_norm=None, spread=over,
@@ -172,7 +174,7 @@ def overflow_is_skipped() -> bool:
     torch.manual_seed(0)
     model = MODEL.build()
     with join_ranks(torch.device("cpu")) as ranks:
-        over = spread_for(ranks, "fsdp")
+        over = spread_for(ranks, WAYS["fsdp"])
         loss, scaler = over.wrap(LossModule(model)), torch.amp.GradScaler("cpu", init_scale=8.0)
         step = OptimizerStep(
             loss, make_optimizer(model, CONFIG), micro_batch_size=4, clip_norm=None, scaler=scaler, spread=over
@@ -191,32 +193,38 @@ def overflow_is_skipped() -> bool:
         return same and scaler.get_scale() == 4.0
 
 
-def count_reductions(kind: ParallelKind, micro_batch_size: int) -> int:
-    """How often the gradients of one batch are brought together."""
+def count_reductions(way: str, micro_batch_size: int) -> int:
+    """How often the gradients of one batch, or of each of its matrices, are brought together."""
     count = 0
     scatter_name = "reduce_scatter_single" if hasattr(dist, "reduce_scatter_single") else "reduce_scatter_tensor"
-    wrap, scatter = Replicated.wrap, getattr(dist, scatter_name)
+    wrap, scatter, reduce = Overlapped.wrap, getattr(dist, scatter_name), dist.all_reduce
 
     def counted_scatter(*arguments: Any, **named: Any) -> Any:
         nonlocal count
         count += 1
         return scatter(*arguments, **named)
 
+    def counted_reduce(tensor: torch.Tensor, *arguments: Any, **named: Any) -> Any:
+        nonlocal count
+        count += tensor.dim() >= 2
+        return reduce(tensor, *arguments, **named)
+
     def counted_reduction(state, bucket):  # type: ignore[no-untyped-def]  # torch reads annotations, as types
         nonlocal count
         count += 1
         return allreduce_hook(dist.group.WORLD, bucket)
 
-    def counting_wrap(self: Replicated, loss: LossModule) -> Any:
+    def counting_wrap(self: Overlapped, loss: LossModule) -> Any:
         module: Any = wrap(self, loss)
         module.register_comm_hook(None, counted_reduction)
         return module
 
     with (
-        mock.patch.object(Replicated, "wrap", counting_wrap),
+        mock.patch.object(Overlapped, "wrap", counting_wrap),
         mock.patch.object(dist, scatter_name, counted_scatter),
+        mock.patch.object(dist, "all_reduce", counted_reduce),
     ):
-        gradients(kind, micro_batch_size)
+        gradients(way, micro_batch_size)
     return count
 
 
@@ -239,9 +247,11 @@ def main(folder: Path) -> None:
         start(folder / f"{kind}-taken", parallel=kind, resume=True)  # begun by one process
         for name, (model, settings) in OPTIONS.items():
             start(folder / f"{kind}-{name}", model, parallel=kind, **settings, steps=4)
+    start(folder / "ddp-overlapped", parallel="ddp", overlap_reduction=True)
+    for way in WAYS:
         for size in (1, 2, 4):
-            save_file(gradients(kind, size), folder / f"gradients-{kind}-{size}-{rank}.safetensors")
-        found[kind]["reductions"] = [count_reductions(kind, size) for size in (1, 4)]
+            save_file(gradients(way, size), folder / f"gradients-{way}-{size}-{rank}.safetensors")
+        found[f"{way} reductions"] = [count_reductions(way, size) for size in (1, 4)]
     spread.WHOLE_BYTES = whole_bytes
     if can_shard("cpu"):
         start(folder / "fsdp-whole", TIED, parallel="fsdp")

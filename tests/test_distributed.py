@@ -109,6 +109,10 @@ def test_two_processes_train_as_one_does(folder: Path, kind: str, name: str) -> 
         assert_near(folder / f"{kind}{name}", folder / f"{other}{name}")
 
 
+def test_gradients_may_come_together_during_the_backward_pass(folder: Path) -> None:
+    assert_near(folder / "ddp-overlapped", folder / "one")
+
+
 @shards
 def test_a_small_model_is_gathered_at_once(folder: Path) -> None:
     """The same losses from one gathering of weights, and gradients brought together once."""
@@ -188,23 +192,23 @@ def test_a_run_of_one_goes_on_with_two(folder: Path, kind: str) -> None:
     assert_near(folder / f"{kind}-taken", folder / "one")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", runs.WAYS)
 @pytest.mark.parametrize("micro_batch_size", [1, 2, 4])
-def test_gradients_are_averaged_over_the_events_of_all_ranks(folder: Path, kind: str, micro_batch_size: int) -> None:
+def test_gradients_are_averaged_over_the_events_of_all_ranks(folder: Path, way: str, micro_batch_size: int) -> None:
     """Rank 1 has 3 events a row that count, rank 0 has 16: the mean of their means would be another gradient."""
-    expected = runs.gradients(None, 8)
+    expected = runs.gradients("ddp", 8)
     batch = {name: column[::2] for name, column in runs.uneven_batch().items()}  # of rank 0 alone
     assert float(batch["weight"].sum()) / float(runs.uneven_batch()["weight"].sum()) > 0.8
     for rank in (0, 1):
-        found = load_file(folder / f"gradients-{kind}-{micro_batch_size}-{rank}.safetensors")
+        found = load_file(folder / f"gradients-{way}-{micro_batch_size}-{rank}.safetensors")
         assert found.keys() == expected.keys()
         for name, gradient in expected.items():
             torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_accumulation_communicates_gradients_once_a_step(folder: Path, kind: str) -> None:
-    in_parts, whole = of_rank(folder, 0)[kind]["reductions"]
+@pytest.mark.parametrize("way", runs.WAYS)
+def test_accumulation_communicates_gradients_once_a_step(folder: Path, way: str) -> None:
+    in_parts, whole = of_rank(folder, 0)[f"{way} reductions"]
     assert in_parts == whole > 0
 
 

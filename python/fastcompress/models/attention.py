@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fastcompress.models import block_attention
+from fastcompress.models import block_attention, fused_heads
 from fastcompress.models.protocol import AttentionKind
 from fastcompress.models.trunk import WHOLE_REACH, Context, Reach
 
@@ -182,7 +182,7 @@ class CausalSelfAttention(nn.Module):
         super().__init__()
         self.num_heads, self.kv_heads, self.context_length = num_heads, kv_heads or num_heads, context_length
         self.qk_norm, self.dropout, self.kind, self.reach = qk_norm, dropout, kind, reach
-        head_dim = width // num_heads
+        self.head_dim = head_dim = width // num_heads
         self.sizes = (width, self.kv_heads * head_dim, self.kv_heads * head_dim)  # of queries, keys and values
         self.qkv = nn.Linear(width, sum(self.sizes), bias=bias)
         self.output = nn.Linear(width, width, bias=bias)
@@ -207,7 +207,21 @@ class CausalSelfAttention(nn.Module):
 
     def project(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [B, H, T, K], keys and values [B, G, T, K] of ``x [B, T, D]``, ready for attention."""
-        split = self.qkv(x).split(self.sizes, dim=-1)  # [B, T, H K], 2 x [B, T, G K]
+        projected = self.qkv(x)  # [B, T, (H + 2 G) K]
+        is_fused = self.qk_norm and self.rotary is not None and fused_heads.fits(projected, self.head_dim)
+        if self.rotary is not None and is_fused:
+            *parts, _ = fused_heads.fused_heads(
+                projected,
+                self.rotary.cos,
+                self.rotary.sin,
+                context.positions,
+                self.num_heads,
+                self.kv_heads,
+                RMS_EPSILON,
+            )
+            query, key, value = (part.transpose(1, 2) for part in parts)  # [B, H, T, K], 2 x [B, G, T, K]
+            return query, key, value if self.value_residual is None else self.value_residual(value, context)
+        split = projected.split(self.sizes, dim=-1)  # [B, T, H K], 2 x [B, T, G K]
         query, key, value = (
             part.unflatten(-1, (heads, -1)).transpose(1, 2)
             for part, heads in zip(split, (self.num_heads, self.kv_heads, self.kv_heads), strict=True)

@@ -16,9 +16,6 @@ from fastcompress.models.protocol import Batch
 from fastcompress.training.config import MachineConfig
 from fastcompress.training.optimizer import OptimizerStep
 
-WARM_UP = 3  # steps that make the optimizer's state, and what libraries allocate when they are first called
-WARM_UP_RANKS = 11  # DistributedDataParallel times its first ten steps with events, which a recording forbids
-
 
 def can_record(machine: MachineConfig, device: torch.device, num_ranks: int, *, scales_losses: bool) -> bool:
     """Return whether steps under these settings are the same kernels every time. (Under FSDP it was not tried.)"""
@@ -45,7 +42,7 @@ class GraphedStep(OptimizerStep):
         self._num_steps += 1
         if self._num_steps == 1:
             self._prepare()
-        if self._num_steps == 1 + (WARM_UP if self.spread.ranks.size == 1 else WARM_UP_RANKS):
+        if self._num_steps == 1 + self.spread.warm_up_steps:
             self._record(batch)
         if self._graph is None:
             return super().__call__(batch, learning_rate)

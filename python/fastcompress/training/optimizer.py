@@ -181,4 +181,5 @@ class OptimizerStep:
                     loss = self.loss(rows, whole_weight)  # []
                 self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
+        self.spread.reduce(self.parameters)
         return total

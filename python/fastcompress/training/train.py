@@ -162,7 +162,7 @@ def train(
         model = _make_model(model_config, rows, initial, config, ranks, device, check=check)
         if config.machine.checkpoint_activations:
             stack.enter_context(recomputed(model))
-        spread = spread_for(ranks, config.machine.parallel)
+        spread = spread_for(ranks, config.machine)
         run = TrainingRun(model, codec, validation, fitted, directory, feed, on_metrics, spread)
         if resume and directory.last.exists():  # a run stopped before its first checkpoint starts again
             restore(run)

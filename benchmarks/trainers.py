@@ -4,10 +4,10 @@
 
 Needs a CUDA card; PATH is a clone of https://github.com/karpathy/nanoGPT or of https://github.com/karpathy/nanochat.
 Each trainer runs in a process of its own, one after another in each round, on random ids from a file, as its own loop
-runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows, chunks,
-float8-head, float8-all), nanoGPT with the lines of its `train.py`, nanochat with those of its `scripts/base_train.py`
-(with and without its `--fp8`) but for the loader, in place of which batches lie on the card. A round is 5 stretches of
-steps, after compilation; the figure is the median of all stretches. Where there are several cards, each runs one
+runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows or chunks of
+a quarter of the context, half-chunks of a half of it, float8-head, -normed or -all), nanoGPT with the lines of its
+`train.py`, nanochat with those of its `scripts/base_train.py` (with and without its `--fp8`) but for the loader, in
+place of which batches lie on the card. A round is 5 stretches of steps, after compilation; the figure is the median of all stretches. Where there are several cards, each runs one
 trainer at a time, and the trainers change cards from round to round.
 """
 
@@ -202,7 +202,9 @@ def fastcompress(preset: str, folder: Path, *, ranks: int = 1, **changes: Any) -
         settings |= {"window": context // 4, "window_pattern": "SSSL"}
     if "chunks" in variants:
         settings |= {"window": context // 4, "window_pattern": "CCCL"}
-    float8 = next((kind for kind in ("head", "all") if f"float8-{kind}" in variants), "off")
+    if "half-chunks" in variants:
+        settings |= {"window": context // 2, "window_pattern": "CCCL"}
+    float8 = next((kind for kind in ("head", "normed", "all") if f"float8-{kind}" in variants), "off")
     config = training.TrainConfig(
         steps=(STRETCHES + 1) * num_steps,
         batch_size=rows * passes * ranks,

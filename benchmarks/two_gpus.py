@@ -188,10 +188,11 @@ def parity(folder: Path, shards: Path, validation: Path) -> dict[str, Any]:
 @main.command()
 @click.option("--shards", type=Path, required=True, help="What `fastcompress encode` wrote.")
 @click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
+@click.option("--part", type=click.Choice(["both", "speeds", "runs"]), default="both", show_default=True)
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 @click.option("--out", type=Path, required=True, help="The results file.")
-def measure(shards: Path, validation: Path, commit: str, out: Path) -> None:
-    """Make all runs and write a results file."""
+def measure(shards: Path, validation: Path, part: str, commit: str, out: Path) -> None:
+    """Make the runs and write a results file."""
     command = "two_gpus.py measure --shards PATH --validation PATH --out PATH"
     found = card_jobs.header("two-gpus", command, commit)
     with tempfile.TemporaryDirectory() as folder:
@@ -199,8 +200,9 @@ def measure(shards: Path, validation: Path, commit: str, out: Path) -> None:
             ("speeds", lambda: speeds(Path(folder))),
             ("runs", lambda: parity(Path(folder), shards, validation)),
         ):
-            found[key] = measured()
-            card_jobs.write(out, found)
+            if part in (key, "both"):
+                found[key] = measured()
+                card_jobs.write(out, found)
 
 
 if __name__ == "__main__":

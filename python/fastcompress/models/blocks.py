@@ -9,6 +9,7 @@ reports the cost through ``activation_flops_per_token``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
@@ -107,7 +108,8 @@ class _ReluSquared(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        squared = F.relu(x).square()  # [...]
+        positive = F.relu(x)  # [...]
+        squared = positive * positive  # [...]; under autocast, cards would compute powers in float32 and keep these
         ctx.save_for_backward(squared)
         return squared
 
@@ -219,6 +221,18 @@ class Block(nn.Module):
         """Return what the MLP adds to ``x [B, T, D]``, [B, T, D]."""
         added: Tensor = self.dropout(self.mlp(self.mlp_norm(x)))  # [B, T, D]
         return added
+
+
+def normed_layers(model: nn.Module) -> Iterator[nn.Linear]:
+    """Yield the linear layers of a model's blocks that read what `RMSNorm` gives."""
+    for block in model.modules():
+        if isinstance(block, Block):
+            if isinstance(block.attention_norm, RMSNorm) and isinstance(block.attention, CausalSelfAttention):
+                yield block.attention.qkv
+            if isinstance(block.mlp_norm, RMSNorm):
+                first = next(block.mlp.children())  # the MLPs of this file begin with the layer that reads their input
+                assert isinstance(first, nn.Linear)
+                yield first
 
 
 __getattr__ = renamed_names(__name__, {"LanguageModel": "fastcompress.models.tokens.NextTokenModel"})

@@ -12,10 +12,16 @@ are.
 
 Cards take the first factor by rows and the second by columns. The backward pass multiplies over events and over
 outputs, so it reads transposed copies of what the forward pass kept.
+
+Where a layer reads K numbers that `RMSNorm` divided by their root mean square, none exceeds K^(1/2), so the scale is
+known beforehand and rounding costs no pass of its own. That is cheap enough for the forward product alone, whose factor
+the backward pass wants in bfloat16 anyway, so that gradients are of the rounded products but not rounded themselves.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -28,6 +34,11 @@ ALIGNMENT = 16  # both sizes of a factor are multiples of it
 class Float8Linear(nn.Linear):
     """A linear layer whose three products, forward and backward, are in float8 while gradients are wanted."""
 
+    def product(self, x: Tensor) -> Tensor:
+        """Return ``x [N, K] @ weight.T``, ``[N, O]``."""
+        product: Tensor = _Product.apply(x, self.weight)  # type: ignore[no-untyped-call]
+        return product
+
     def forward(self, x: Tensor) -> Tensor:
         """Map ``x [..., K]`` to ``[..., O]``, in the type that autocast would give."""
         device = x.device.type
@@ -35,10 +46,19 @@ class Float8Linear(nn.Linear):
         flat = x.flatten(0, -2).to(dtype)  # [N, K]
         if not (torch.is_grad_enabled() and is_for(flat)):
             return super().forward(x)  # [..., O]
-        product: Tensor = _Product.apply(flat, self.weight)  # type: ignore[no-untyped-call]  # [N, O]
+        product = self.product(flat)  # [N, O]
         if self.bias is not None:
             product = product + self.bias.to(dtype)  # [N, O]
         return product.view(*x.shape[:-1], -1)  # [..., O]
+
+
+class Float8NormedLinear(Float8Linear):
+    """A linear layer of inputs with a root mean square of at most 1, whose forward product is in float8."""
+
+    def product(self, x: Tensor) -> Tensor:
+        """Return ``x [N, K] @ weight.T``, ``[N, O]``."""
+        product: Tensor = _NormedProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
+        return product
 
 
 def is_for(factor: Tensor) -> bool:
@@ -52,10 +72,22 @@ def multiply_in_float8(model: nn.Module) -> int:
     Layers with a size that is not a multiple of 16 stay as they are, and so does what multiplies with a weight itself,
     as heads do (``Kernels.float8``).
     """
+    return _replace(model.modules(), Float8Linear)
+
+
+def multiply_normed_in_float8(layers: Iterable[nn.Linear]) -> int:
+    """Let layers that read what `RMSNorm` gives, in place, multiply it in float8, and return how many do.
+
+    Layers with a size that is not a multiple of 16 stay as they are.
+    """
+    return _replace(layers, Float8NormedLinear)
+
+
+def _replace(modules: Iterable[nn.Module], kind: type[Float8Linear]) -> int:
     count = 0
-    for module in model.modules():
+    for module in modules:
         if type(module) is nn.Linear and not (module.in_features % ALIGNMENT or module.out_features % ALIGNMENT):
-            module.__class__ = Float8Linear
+            module.__class__ = kind
             count += 1
     return count
 
@@ -95,3 +127,22 @@ class _Product(torch.autograd.Function):
         rows, events = gradient8.t().contiguous(), x8.t().contiguous()  # [O, N], [K, N]
         of_weight = float8_product(rows, events, scale, x_scale, gradient.dtype)  # [O, K]
         return of_x, of_weight
+
+
+class _NormedProduct(torch.autograd.Function):
+    """``x [N, K] @ weight [O, K].T`` of normalized x, differentiable by both as if nothing had been rounded."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        most = torch.finfo(VALUES).max
+        scale = math.sqrt(x.size(1)) / most
+        x8 = (x.float() / scale).clamp(-most, most).to(VALUES)  # [N, K]; rounding to bfloat16 may exceed the bound
+        weight8, weight_scale = to_float8(weight, VALUES)  # [O, K]
+        return float8_product(x8, weight8, torch.full_like(weight_scale, scale), weight_scale, x.dtype)  # [N, O]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        (gradient,) = gradients  # [N, O]
+        x, weight = ctx.saved_tensors
+        return gradient @ weight.to(gradient.dtype), gradient.t() @ x  # [N, K], [O, K]

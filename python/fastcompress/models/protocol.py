@@ -24,10 +24,10 @@ from fastcompress.data.rows import Rows
 from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.models.flops import Flops
 from fastcompress.models.roles import Role, default_roles
+from fastcompress.models.settings import Float8Kind
 
 Batch = Mapping[str, Tensor]  # columns of rows, each [B, S, ...]
 AttentionKind = Literal["sdpa", "plain"]
-Float8Kind = Literal["off", "head", "all"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Kernels:
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out, the oracle).
         logits_at_once: Largest number of logits in memory at a time; None for one that suits the device.
         float8: Products that training computes in float8 on cards (``float8.py``): none (``"off"``), those of a
-            GPT's head (``"head"``), or those of the blocks' matrices, too (``"all"``).
+            GPT's head (``"head"``), also the forward products of what `RMSNorm` gives (``"normed"``), or those of all
+            the blocks' matrices (``"all"``).
     """
 
     attention: AttentionKind = "sdpa"

@@ -6,11 +6,12 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from fastcompress.errors import ConfigError
 
 Settings = TypeVar("Settings")
+Float8Kind = Literal["off", "head", "normed", "all"]  # of a model's kernels and of a machine's settings
 
 
 def settings_from_json(cls: type[Settings], fields: Mapping[str, Any], kind: str) -> Settings:

@@ -27,6 +27,7 @@ from fastcompress.data.orders import check_order
 from fastcompress.data.packing import Packing
 from fastcompress.errors import ConfigError
 from fastcompress.models.settings import (
+    Float8Kind,
     check_choices,
     check_counts,
     check_positive,
@@ -68,8 +69,9 @@ class MachineConfig:
             ``"ddp"``, without loss scaling and without ``checkpoint_activations``; ``"off"``: never.
         attention: ``"sdpa"`` (fused kernel) or ``"plain"`` (written out).
         float8: Products that training computes in 8-bit floating point (``models/float8.py``), on cards that have it
-            (Ada, Hopper and later): none (``"off"``), those of a GPT's head (``"head"``), or those of the
-            blocks' matrices, too (``"all"``). Evaluations use the weights as they are.
+            (Ada, Hopper and later): none (``"off"``), those of a GPT's head (``"head"``), also the forward products of
+            what RMSNorm without gain gives (``"normed"``), or those of all the blocks' matrices (``"all"``).
+            Evaluations use the weights as they are.
         logits_at_once: Largest number of logits in memory at a time. Default: suits the device.
         micro_batch_size: Sequences in one forward pass, a divisor of ``batch_size``; a smaller one needs less
             memory. Default: all.
@@ -92,7 +94,7 @@ class MachineConfig:
     compile: CompileChoice = "auto"
     cuda_graph: Literal["auto", "off"] = "auto"
     attention: Literal["sdpa", "plain"] = "sdpa"
-    float8: Literal["off", "head", "all"] = "off"
+    float8: Float8Kind = "off"
     logits_at_once: int | None = None
     micro_batch_size: int | None = None
     fit_micro_batch: bool = False
@@ -105,7 +107,7 @@ class MachineConfig:
     def __post_init__(self) -> None:
         check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
         check_choices(self, parallel=ParallelKind, cuda_graph=Literal["auto", "off"])
-        check_choices(self, float8=Literal["off", "head", "all"])
+        check_choices(self, float8=Float8Kind)
         optional = ("micro_batch_size", "num_threads", "logits_at_once")
         check_counts(self, *optional, may_lack=optional)
         check_positive(self, "peak_flops", may_lack=("peak_flops",))

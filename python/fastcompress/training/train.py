@@ -36,7 +36,8 @@ from fastcompress.data.rows import Rows
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
-from fastcompress.models.float8 import multiply_in_float8
+from fastcompress.models.blocks import normed_layers
+from fastcompress.models.float8 import multiply_in_float8, multiply_normed_in_float8
 from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.models.threads import choose_threads, limited_threads
 from fastcompress.training.batches import BatchFeed
@@ -225,6 +226,8 @@ def _make_model(
     model = model_config.build(kernels_of(config.machine))
     if config.machine.float8 == "all":
         multiply_in_float8(model)
+    elif config.machine.float8 == "normed":
+        multiply_normed_in_float8(normed_layers(model))
     model.read_codec(rows.codec)
     if initial is not None:
         model.load_state_dict(initial)

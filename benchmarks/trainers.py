@@ -7,8 +7,9 @@ Each trainer runs in a process of its own, one after another in each round, on r
 runs: fastcompress through `training.train` (a preset, and after each + what differs from it: bias, windows or chunks of
 a quarter of the context, half-chunks of a half of it, float8-head, -normed or -all), nanoGPT with the lines of its
 `train.py`, nanochat with those of its `scripts/base_train.py` (with and without its `--fp8`) but for the loader, in
-place of which batches lie on the card. A round is 5 stretches of steps, after compilation; the figure is the median of all stretches. Where there are several cards, each runs one
-trainer at a time, and the trainers change cards from round to round.
+place of which batches lie on the card. A round is 5 stretches of steps, after compilation; the figure is the median of
+all stretches. Where there are several cards, each runs one trainer at a time, and the trainers change cards from round
+to round.
 """
 
 from __future__ import annotations

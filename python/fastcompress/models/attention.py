@@ -208,27 +208,19 @@ class CausalSelfAttention(nn.Module):
     def project(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [B, H, T, K], keys and values [B, G, T, K] of ``x [B, T, D]``, ready for attention."""
         projected = self.qkv(x)  # [B, T, (H + 2 G) K]
-        is_fused = self.qk_norm and self.rotary is not None and fused_heads.fits(projected, self.head_dim)
-        if self.rotary is not None and is_fused:
-            *parts, _ = fused_heads.fused_heads(
-                projected,
-                self.rotary.cos,
-                self.rotary.sin,
-                context.positions,
-                self.num_heads,
-                self.kv_heads,
-                RMS_EPSILON,
+        if self.qk_norm and self.rotary is not None and fused_heads.fits(projected, self.head_dim):
+            angles, heads = (self.rotary.cos, self.rotary.sin), (self.num_heads, self.kv_heads)
+            placed = fused_heads.fused_heads(projected, *angles, context.positions, *heads, RMS_EPSILON)
+            query, key, value = (part.transpose(1, 2) for part in placed[:3])
+        else:
+            split = projected.split(self.sizes, dim=-1)  # [B, T, H K], 2 x [B, T, G K]
+            query, key, value = (
+                part.unflatten(-1, (heads, -1)).transpose(1, 2)
+                for part, heads in zip(split, (self.num_heads, self.kv_heads, self.kv_heads), strict=True)
             )
-            query, key, value = (part.transpose(1, 2) for part in parts)  # [B, H, T, K], 2 x [B, G, T, K]
-            return query, key, value if self.value_residual is None else self.value_residual(value, context)
-        split = projected.split(self.sizes, dim=-1)  # [B, T, H K], 2 x [B, T, G K]
-        query, key, value = (
-            part.unflatten(-1, (heads, -1)).transpose(1, 2)
-            for part, heads in zip(split, (self.num_heads, self.kv_heads, self.kv_heads), strict=True)
-        )  # [B, H, T, K], 2 x [B, G, T, K]
+            query, key = (self.place(z, context).to(value.dtype) for z in (query, key))
         if self.value_residual is not None:
-            value = self.value_residual(value, context)  # [B, G, T, K]
-        query, key = (self.place(z, context).to(value.dtype) for z in (query, key))
+            value = self.value_residual(value, context)
         return query, key, value
 
     def place(self, x: Tensor, context: Context) -> Tensor:

@@ -32,9 +32,14 @@ BLOCK, WARPS = 8, 4  # tokens of a program, and its warps
 
 
 def fits(projected: Tensor, head_dim: int) -> bool:
-    """Return whether the kernels are for a projection: in half precision, on a card, with heads of 2^n >= 16."""
+    """Return whether the kernels are for a projection: in half precision, on a card, with heads of their sizes."""
     is_half = projected.dtype in (torch.bfloat16, torch.float16)
-    return HAS_KERNEL and projected.is_cuda and is_half and head_dim >= 16 and head_dim & (head_dim - 1) == 0
+    return HAS_KERNEL and projected.is_cuda and is_half and is_head_size(head_dim)
+
+
+def is_head_size(head_dim: int) -> bool:
+    """Return whether the kernels are for heads of a size: powers of two, from 16 on."""
+    return head_dim >= 16 and head_dim & (head_dim - 1) == 0
 
 
 @torch.library.custom_op("fastcompress::fused_heads", mutates_args=())

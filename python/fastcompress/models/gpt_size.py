@@ -6,6 +6,7 @@ from fastcompress.models.attention_residuals import num_sources
 from fastcompress.models.blocks import mlp_hidden
 from fastcompress.models.cross_entropy import bytes_per_logit, piece_of
 from fastcompress.models.engram import CONVOLUTION_TAPS, table_sizes
+from fastcompress.models.fused_heads import HAS_KERNEL, is_head_size
 from fastcompress.models.gpt_settings import GPTSettings
 from fastcompress.models.protocol import Kernels, ModelSize
 
@@ -18,7 +19,9 @@ def size_of(config: GPTSettings, device_type: str, kernels: Kernels) -> ModelSiz
     # The fused kernel keeps no scores, but on the CPU there is none with dropout.
     has_scores = kernels.attention == "plain" or (config.dropout > 0 and device_type == "cpu")
     scores = 3 * config.num_heads * config.context_length if has_scores else 0
-    block, others = _block_activations(config) + scores, _option_activations(config)
+    # In half precision, that is, as cards usually train; in float32 they keep what CPUs do.
+    is_fused = device_type == "cuda" and HAS_KERNEL and is_head_size(config.width // config.num_heads)
+    block, others = _block_activations(config, is_fused=is_fused) + scores, _option_activations(config)
     return ModelSize(
         parameters=tables + config.num_layers * _block_parameters(config) + _other_parameters(config),
         table_parameters=tables,
@@ -96,14 +99,18 @@ def _other_parameters(config: GPTSettings) -> int:
     return others
 
 
-def _block_activations(config: GPTSettings) -> int:
-    """Return the number of values that autograd keeps per event and block, without attention scores."""
+def _block_activations(config: GPTSettings, *, is_fused: bool) -> int:
+    """Return the number of values that autograd keeps per event and block, without attention scores.
+
+    ``is_fused``: heads that are both rotated and normalized are so in one pass, which keeps nothing else.
+    """
     width, hidden = config.width, mlp_hidden(config.mlp, config.width)
     kept = 12 * width  # two norms and their inputs, queries, keys, values, attention's output, and their gradients
     # GELU: its input and output; SwiGLU: gate, up, silu(gate), product.
     kept += {"relu2": 1, "gelu": 2, "swiglu": 4}[config.mlp] * hidden
-    kept += 4 * width if config.positions == "rope" else 0
-    kept += 4 * width if config.qk_norm else 0
+    if not (is_fused and config.positions == "rope" and config.qk_norm):
+        kept += 4 * width if config.positions == "rope" else 0
+        kept += 4 * width if config.qk_norm else 0
     kept += 3 * width if config.dropout else 0
     kept += 2 * width if config.value_residual else 0
     kept += 3 * width if config.exclusive_attention != "off" else 0

@@ -292,41 +292,29 @@ if HAS_KERNEL:
         lanes = tl.arange(0, block)
         totals = tl.full((block,), 0.0, tl.float32)
         by_four = vocab_size // (4 * block) * (4 * block)
-        if is_bounded:
-            for begin in range(0, by_four, 4 * block):
-                at = begin + lanes
-                first = _bits(row, at, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                second = _bits(row, at + block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                third = _bits(row, at + 2 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                fourth = _bits(row, at + 3 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                totals += (tl.exp2(first - cap_bits) + tl.exp2(second - cap_bits)) + (
-                    tl.exp2(third - cap_bits) + tl.exp2(fourth - cap_bits)
-                )
-            for begin in range(by_four, vocab_size, block):
-                bits = _bits(row, begin + lanes, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, False)
-                totals += tl.exp2(bits - cap_bits)
-            sum_bits = cap_bits + tl.log2(tl.sum(totals, axis=0))
-        else:
-            peaks = tl.full((block,), -1e30, tl.float32)  # finite, so that no difference is NaN
-            for begin in range(0, by_four, 4 * block):
-                at = begin + lanes
-                first = _bits(row, at, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                second = _bits(row, at + block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                third = _bits(row, at + 2 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
-                fourth = _bits(row, at + 3 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+        peaks = tl.full((block,), cap_bits if is_bounded else -1e30, tl.float32)  # finite: no difference is NaN
+        for begin in range(0, by_four, 4 * block):
+            at = begin + lanes
+            first = _bits(row, at, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+            second = _bits(row, at + block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+            third = _bits(row, at + 2 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+            fourth = _bits(row, at + 3 * block, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
+            if not is_bounded:
                 higher = tl.maximum(peaks, tl.maximum(tl.maximum(first, second), tl.maximum(third, fourth)))
-                totals = totals * tl.exp2(peaks - higher) + (
-                    (tl.exp2(first - higher) + tl.exp2(second - higher))
-                    + (tl.exp2(third - higher) + tl.exp2(fourth - higher))
-                )
+                totals *= tl.exp2(peaks - higher)
                 peaks = higher
-            for begin in range(by_four, vocab_size, block):
-                bits = _bits(row, begin + lanes, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, False)
+            totals += (tl.exp2(first - peaks) + tl.exp2(second - peaks)) + (
+                tl.exp2(third - peaks) + tl.exp2(fourth - peaks)
+            )
+        for begin in range(by_four, vocab_size, block):
+            bits = _bits(row, begin + lanes, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, False)
+            if not is_bounded:
                 higher = tl.maximum(peaks, bits)
-                totals = totals * tl.exp2(peaks - higher) + tl.exp2(bits - higher)
+                totals *= tl.exp2(peaks - higher)
                 peaks = higher
-            peak = tl.max(peaks, axis=0)
-            sum_bits = peak + tl.log2(tl.sum(totals * tl.exp2(peaks - peak), axis=0))
+            totals += tl.exp2(bits - peaks)
+        peak = tl.max(peaks, axis=0)
+        sum_bits = peak + tl.log2(tl.sum(totals * tl.exp2(peaks - peak), axis=0))
         hit = _bits(row, target, vocab_size, inverse_cap, cap_bits, has_cap, is_rough, True)
         tl.store(nats + event, (sum_bits - hit) * 0.6931471805599453)
         if needs_slopes:

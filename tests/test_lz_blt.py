@@ -205,6 +205,60 @@ def test_probabilities_of_the_next_token_sum_to_one() -> None:
         assert float((-nats.double()).exp().sum()) == pytest.approx(1.0, abs=1e-5)
 
 
+def beginnings(codec: LZ77Codec, text: bytes) -> list[list[Token]]:
+    """The shortest sequences of tokens of greedy parses whose bytes begin with a text: each reaches its end at last."""
+    params, found = codec.params, []
+    matches = [
+        Token.match(distance, length)
+        for distance in range(1, (params.window or 0) + 1)
+        for length in range(params.min_length, (params.max_length or 0) + 1)
+    ]
+    open_parsers = [lz77.IncrementalParser(params)]
+    while open_parsers:
+        parser = open_parsers.pop()
+        at = parser.num_bytes
+        if at >= len(text):
+            found.append(list(parser.tokens()))
+            continue
+        for token in filter(parser.is_legal, [Token.literal(text[at]), *matches]):
+            fork = parser.fork()
+            fork.push_token(token)
+            whole = lz77.reconstruct(fork.tokens())
+            if whole[: len(text)] == text[: len(whole)]:
+                open_parsers.append(fork)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", [b"", b"aaa", b"ababa", b"abcabcabc"])
+def test_probabilities_of_the_next_byte_sum_to_one(context: bytes) -> None:
+    """Of texts that begin with the context, those that go on with each byte and the one that ends make up the whole.
+
+    A text begins with some bytes as often as with any of the sequences of tokens that reach their end first.
+    """
+    codec = LZ77Codec(lz77.Params(window=6, min_length=2, max_length=5, depth=3))
+    model = make(codec, canonical=True)
+    rows = model.config.rows(codec)
+
+    def chance(texts: list[bytes]) -> torch.Tensor:
+        """The probabilities that a text begins with each of some, float64[texts]."""
+        sequences = [(number, tokens) for number, text in enumerate(texts) for tokens in beginnings(codec, text)]
+        nats = costs(model, rows, [lz77.reconstruct(lz77.LZTokens.from_tokens(tokens)) for _, tokens in sequences])
+        total = torch.zeros(len(texts), dtype=torch.float64)
+        for (number, tokens), row in zip(sequences, nats.double(), strict=True):
+            total[number] += (-row[: len(tokens)].sum()).exp()
+        return total
+
+    (whole,) = chance([context])
+    follows = chance([context + bytes([byte]) for byte in range(256)]) / whole  # [256]
+    num_tokens = len(lz77.parse(context, codec.params))
+    end = (-costs(model, rows, [context])[0, : num_tokens + 1].double().sum()).exp() / whole
+    assert follows.min() > 0
+    assert float(follows.sum() + end) == pytest.approx(1.0, abs=1e-5)
+    if len(context) > 3:  # copies are among the ways to go on
+        assert len(beginnings(codec, context)) > 1
+
+
 def test_a_patch_reaches_tokens_beyond_the_window() -> None:
     model = make(cross_attention=False)
     one, other = (torch.zeros(1, 24, model.fields.num_fields, dtype=torch.int64) for _ in range(2))

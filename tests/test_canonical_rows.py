@@ -99,6 +99,53 @@ def test_all_spellings_of_short_texts_share_the_probability_of_one(codec: Codec)
     assert (masked.is_exact, unmasked.is_exact) == (True, False)
 
 
+def beginnings(codec: Codec, text: bytes) -> list[list[int]]:
+    """The shortest encodings, by the encoder's own word, whose bytes begin with a text: each reaches its end at last."""
+    pieces = [codec.decode([number]) for number in range(codec.vocab_size)]
+    found, open_ids = [], [[]] if text else []
+    while open_ids:
+        ids = open_ids.pop()
+        rest = text[sum(len(pieces[number]) for number in ids) :]
+        for number, piece in enumerate(pieces):
+            if piece[: len(rest)] == rest[: len(piece)]:
+                longer = [*ids, number]
+                if codec.encode(codec.decode(longer)).tolist() == longer:
+                    (found if len(piece) >= len(rest) else open_ids).append(longer)
+    return found if text else [[]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("context", [b"", b"be, to b", b"be, be, tt"])
+def test_probabilities_of_the_next_byte_sum_to_one(codec: Codec, context: bytes) -> None:
+    """Of texts that begin with the context, those that go on with each byte and the one that ends make up the whole.
+
+    A text begins with some bytes as often as with any of the encodings that reach their end first.
+    """
+    model = make(codec, canonical=True)
+    rows = model.rows(codec)
+
+    def costs(texts: list[bytes]) -> torch.Tensor:
+        batch = rows.stack([next(iter(rows.scoring_rows(text, 12))) for text in texts])
+        with torch.no_grad():
+            return model.nats({name: torch.from_numpy(column) for name, column in batch.items()}).double()
+
+    def chances(texts: list[bytes]) -> torch.Tensor:
+        """The probabilities that a text begins with each of some, float64[texts]."""
+        encodings = [(number, ids) for number, text in enumerate(texts) for ids in beginnings(codec, text)]
+        total = torch.zeros(len(texts), dtype=torch.float64)
+        for (number, ids), row in zip(encodings, costs([codec.decode(ids) for _, ids in encodings]), strict=True):
+            total[number] += (-row[: len(ids)].sum()).exp()
+        return total
+
+    (whole,) = chances([context])
+    follows = chances([context + bytes([byte]) for byte in range(256)]) / whole  # [256]
+    own = codec.encode(context).tolist()
+    end = (-costs([context])[0, : len(own) + 1].sum()).exp() / whole
+    assert float(follows.sum() + end) == pytest.approx(1.0, abs=1e-5)
+    assert (len(beginnings(codec, context)) > 1) == bool(context)  # tokens may reach beyond it
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_model_with_masks_trains_scores_and_generates_by_them(codec: Codec) -> None:
     model = make(codec, canonical=True)

@@ -100,7 +100,7 @@ def test_all_spellings_of_short_texts_share_the_probability_of_one(codec: Codec)
 
 
 def beginnings(codec: Codec, text: bytes) -> list[list[int]]:
-    """The shortest encodings, by the encoder's own word, whose bytes begin with a text: each reaches its end at last."""
+    """The encodings whose bytes begin with a text, and of which the last id is the first to reach its end."""
     pieces = [codec.decode([number]) for number in range(codec.vocab_size)]
     found, open_ids = [], [[]] if text else []
     while open_ids:

@@ -39,6 +39,11 @@ class LastTokenStates(ABC):
         """Return `legal_rows` of states that are in range."""
 
     @property
+    def memory(self) -> int:
+        """The number of last ids that decide the state: read from `INITIAL` on, they lead to that of the whole text."""
+        return 2
+
+    @property
     def num_states(self) -> int:
         """The number of states."""
         return self._num_states

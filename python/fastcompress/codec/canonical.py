@@ -24,6 +24,11 @@ from fastcompress.errors import ConfigError
 class Canonical(Protocol):
     """The states of an encoder, which begins each text in state 0, and the ids that are legal in each."""
 
+    @property
+    def memory(self) -> int:
+        """The number of last ids that decide the state: read from state 0 on, they lead to that of the whole text."""
+        ...
+
     def states_of(self, ids: npt.ArrayLike, state: int = 0) -> npt.NDArray[np.uint32]:
         """Return the state before each id and the one after the last: uint32[n + 1]. Raises DataError if one is not."""
         ...

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.codec.canonical import Canonical, canonical_of
-from fastcompress.data.rows import Row, TokenRows, document_before
+from fastcompress.data.rows import Row, TokenRows
 from fastcompress.data.shards import TokenDataset
 
 LEGAL = "legal"
@@ -61,9 +61,10 @@ class CanonicalRows(TokenRows):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def training_row(self, dataset: TokenDataset, begin: int) -> Row:
-        """Return the row from token `begin` on; the document that it begins in is read from its beginning."""
+        """Return the row from token `begin` on, with the masks of its documents as if read from their beginnings."""
         row = super().training_row(dataset, begin)
-        before = self._document_before(dataset, begin)
+        before = dataset.read(max(0, begin - self.canonical.memory), begin).astype(np.int64)
+        before = before[np.append(-1, np.flatnonzero(before == self.end_of_document))[-1] + 1 :]  # of the same document
         states = self._states(np.concatenate((before, row["input"])))  # uint32[before + S]
         return {**row, LEGAL: self.canonical.legal_rows(states[len(before) :])}
 
@@ -74,11 +75,6 @@ class CanonicalRows(TokenRows):
         for row in super().scoring_rows(document, stride):
             yield {**row, LEGAL: self.canonical.legal_rows(states[begin : begin + len(row["input"])])}
             begin += stride
-
-    def _document_before(self, dataset: TokenDataset, begin: int) -> npt.NDArray[np.int64]:
-        """Return the ids before token `begin` that belong to its document."""
-        parts = [*document_before(dataset, begin, self.end_of_document)]
-        return np.concatenate(parts[::-1]) if parts else np.zeros(0, np.int64)
 
     def _states(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the state after each id; the end of a document leads to the state in which each begins."""

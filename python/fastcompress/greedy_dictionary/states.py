@@ -53,6 +53,11 @@ class CanonicalStates:
         return len(self._core)
 
     @property
+    def memory(self) -> int:
+        """The number of last ids that decide the state: read from `INITIAL` on, they lead to that of the whole text."""
+        return self.max_unstable_tokens + 1
+
+    @property
     def max_unstable_tokens(self) -> int:
         """The largest number of ids at the end of an encoding that may change when bytes are appended to the text."""
         return self._core.max_unstable_tokens

@@ -23,6 +23,11 @@ class _ByteStates:
 
     codec: ProxyCodec
 
+    @property
+    def memory(self) -> int:
+        """See `codec.canonical.Canonical`."""
+        return 1
+
     def states_of(self, ids: npt.ArrayLike, state: int = 0) -> npt.NDArray[np.uint32]:
         """See `codec.canonical.Canonical`."""
         states = np.ones(np.size(ids) + 1, np.uint32)

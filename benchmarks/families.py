@@ -218,6 +218,8 @@ def run(
     """Search every arm, and train the best of each with more seeds."""
     names = arms.split(";")
     found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": []}
+    command = f"families.py run --codecs PATH --text PATH --validation PATH --flops {flops:g}"
+    found["header"] = card_jobs.header("families", command, commit)
     cards = card_jobs.Cards(jobs, seconds)
     with tempfile.TemporaryDirectory() as shards:
         encode(codecs, {ARMS[arm].codec for arm in names}, documents_of(text), max_bytes, Path(shards))
@@ -244,9 +246,7 @@ def run(
                     failed.add(pair)
                 else:
                     found["runs"].append(figures)
-    command = f"families.py run --codecs PATH --text PATH --validation PATH --flops {flops:g}"
-    found["header"] = card_jobs.header("families", command, commit)
-    card_jobs.write(out, found)
+                    card_jobs.write(out, found)
 
 
 KEYS = ("size", "batch", "factor", "seed")

@@ -192,11 +192,12 @@ def run(text: Path, out: Path, steps: int, jobs: int, seconds: float, device: st
         for arm in ARMS
         if (arm, name, seed, steps) not in done
     ]
-    figures = card_jobs.Cards(jobs, seconds).run([[__file__, "one", json.dumps(one_run)] for one_run in asked])
-    found["runs"] += filter(None, figures)
     command = f"tiny_shakespeare.py run --text PATH --steps {steps}"
     found["header"] = card_jobs.header("tiny-shakespeare", command, commit)
-    card_jobs.write(out, found)
+    runs = card_jobs.Cards(jobs, seconds).run([[__file__, "one", json.dumps(one_run)] for one_run in asked])
+    for figures in filter(None, runs):
+        found["runs"].append(figures)
+        card_jobs.write(out, found)
 
 
 @main.command()

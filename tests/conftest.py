@@ -24,6 +24,11 @@ hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI") == "true":
     hypothesis.settings.load_profile("ci")
 
+# Torch's threads sleep while they wait for one another, here and in the processes that tests start. By default they
+# spin, and where other work wants the cores, tests of models then take three to fifty times as much processor time.
+# (The variable is read when torch is imported.)
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Campaigns run only where `-m` names them: an `-m` in addopts would give way to that of `pytest -m "not slow"`."""

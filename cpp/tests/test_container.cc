@@ -109,7 +109,7 @@ std::string refusal(const ByteVector& file, uint64_t max_output = 1 << 20) {
 
 const ByteVector kContent = some_text(2 * kMinBlockBytes + 1000);
 
-Parts good_parts(Method method = Method::kLz) {
+Parts make_good_parts(Method method) {
     auto writer = ArchiveWriter::make({method, 3, kMinBlockBytes, std::nullopt, 1});
     ByteVector file = writer->append(kContent);
     const auto rest = writer->finish();
@@ -118,6 +118,13 @@ Parts good_parts(Method method = Method::kLz) {
     CHECK(parts.join() == file);
     CHECK_EQ(refusal(file), "");
     return parts;
+}
+
+// An archive of `kContent` that is not refused, made once for each method: the context mixer takes seconds for it.
+const Parts& good_parts(Method method = Method::kLz) {
+    static const Parts lz = make_good_parts(Method::kLz);
+    static const Parts cm = make_good_parts(Method::kCm);
+    return method == Method::kLz ? lz : cm;
 }
 
 void test_refused(const char* reason, const std::function<void(Parts&)>& change) {

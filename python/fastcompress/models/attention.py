@@ -261,7 +261,7 @@ class CausalSelfAttention(nn.Module):
         return chunk is not None and is_plain and query.size(2) % chunk == 0
 
     def attend_in_chunks(self, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
-        """Attend within each chunk as if it was a row of its own, [B, H, T, K]: any kernel can, and skips the rest."""
+        """Attend within each chunk as if it were a row of its own, [B, H, T, K]: any kernel can, and skips the rest."""
         rows, heads, positions, size = query.shape
         chunk = self.reach.size or positions
         query, key, value = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -99,9 +100,14 @@ def test_all_spellings_of_short_texts_share_the_probability_of_one(codec: Codec)
     assert (masked.is_exact, unmasked.is_exact) == (True, False)
 
 
+@functools.cache
+def pieces_of(codec: Codec) -> list[bytes]:
+    return [codec.decode([number]) for number in range(codec.vocab_size)]
+
+
 def beginnings(codec: Codec, text: bytes) -> list[list[int]]:
     """The encodings whose bytes begin with a text, and of which the last id is the first to reach its end."""
-    pieces = [codec.decode([number]) for number in range(codec.vocab_size)]
+    pieces = pieces_of(codec)
     found, open_ids = [], [[]] if text else []
     while open_ids:
         ids = open_ids.pop()

@@ -133,6 +133,15 @@ class Choices:
     shortest: Integers
     longest: Integers
 
+    @classmethod
+    def joined(cls, parts: Sequence[Choices]) -> Choices:
+        """Return the choices of all histories of parts, each of which has arrays of distances."""
+        distances: list[Integers] = [own for part in parts for own in part.distances]
+        literals, shortest, longest = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("literals", "shortest", "longest")
+        )
+        return cls(literals, distances, shortest, longest)
+
     @property
     def has_match(self) -> Mask:
         """Whether any match may follow, ``bool[n]``."""

@@ -22,6 +22,7 @@ from fastcompress.lz77 import MATCH, IncrementalParser, LZTokens, reconstruct
 
 TARGET_LEGAL = "target_legal"
 GROUPINGS = ("fixed", "match")
+_MASKS_AT_ONCE = 64  # each lists all legal distances until it is packed
 
 
 def lz_codec(codec: Codec) -> LZ77Codec:
@@ -194,15 +195,18 @@ class LZRows(TokenRows):
         parser = IncrementalParser(self.lz77.params)
         parser.append(reconstruct(tokens[:num_before]))
         rows = []
-        for index, target in enumerate(targets, start=num_before):
-            if is_end[index]:
-                parser = IncrementalParser(self.lz77.params)
-            else:
-                parser.push_token(tokens[index])
-            choices = self.choices(parser)
-            if target[0] == MATCH:
-                choices = self.with_distance(choices, parser, self.fields.distance(target.tolist()))
-            rows.append(self.fields.packed_legal(target[None], choices))
+        for begin in range(0, len(targets), _MASKS_AT_ONCE):
+            some = targets[begin : begin + _MASKS_AT_ONCE]
+            choices = []
+            for index, target in enumerate(some, start=num_before + begin):
+                if is_end[index]:
+                    parser = IncrementalParser(self.lz77.params)
+                else:
+                    parser.push_token(tokens[index])
+                choices.append(self.choices(parser))
+                if target[0] == MATCH:
+                    choices[-1] = self.with_distance(choices[-1], parser, self.fields.distance(target.tolist()))
+            rows.append(self.fields.packed_legal(some, Choices.joined(choices)))
         return np.concatenate(rows)
 
     def _tokens(self, ids: Integers) -> tuple[LZTokens, npt.NDArray[np.bool_]]:

@@ -83,14 +83,24 @@ def random_texts(count: int, seed: int, extra: list[str] | None = None) -> list[
     return ["".join(draw.choice(pieces) for _ in range(draw.randrange(16))) for _ in range(count)]
 
 
+def reference_ids(reference: Tokenizer, text: str) -> list[int] | None:
+    """The ids of tokenizers; None where it panics, as it does where an added token strips into the next one."""
+    try:
+        return reference.encode(text, add_special_tokens=False).ids  # type: ignore[no-any-return]
+    except BaseException as error:
+        if type(error).__name__ != "PanicException" or "bad split" not in str(error):
+            raise
+        return None
+
+
 def assert_equal_ids(document: dict[str, Any], texts: list[str]) -> BPE:
     ours = BPE.from_huggingface(document)
     reference = Tokenizer.from_str(json.dumps(document))
     for text in texts:
-        reference.encode_special_tokens = False
-        assert ours.encode(text, allowed_special="all") == reference.encode(text, add_special_tokens=False).ids, text
-        reference.encode_special_tokens = True
-        assert ours.encode(text, disallowed_special=()) == reference.encode(text, add_special_tokens=False).ids, text
+        for is_text, options in ((False, {"allowed_special": "all"}), (True, {"disallowed_special": ()})):
+            reference.encode_special_tokens = is_text
+            found, expected = ours.encode(text, **options), reference_ids(reference, text)
+            assert expected is None or found == expected, text
     return ours
 
 

@@ -54,7 +54,7 @@ torch.set_num_threads(1)
 def peak(vocab_size, preset, model, training):
     ByteCodec.vocab_size = vocab_size - 1  # as a codec of so many ids, of which the text uses few
     data = TokenDataset.from_documents([b"some text to train on, and more " * 300], ByteCodec())
-    config = TrainConfig(device="cpu", steps=2, num_evals=1, eval_bytes=4096, **training)
+    config = TrainConfig(**{"device": "cpu", "steps": 2, "num_evals": 1, "eval_bytes": 4096, **training})
     model = getattr(GPTConfig, preset)(vocab_size=vocab_size, **model)
     train(model, ByteCodec(), data, [b"held out " * 500], config, Path(tempfile.mkdtemp(), "run"), progress=False)
     # Not getrusage(): its peak is inherited from the process that started this one.
@@ -83,7 +83,7 @@ CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
     "logits": ("modern", {"vocab_size": 60_000, "num_layers": 1, "num_heads": 2, "width": 32, "context_length": 64},
                {"batch_size": 16, "eval_batch_size": 2}),
     "tables": ("modern", {"vocab_size": 100_000, "num_layers": 1, "num_heads": 2, "width": 64, "context_length": 16},
-               {"batch_size": 1, "eval_batch_size": 1}),
+               {"batch_size": 1, "eval_batch_size": 1, "eval_bytes": 512}),
 }  # fmt: skip
 
 

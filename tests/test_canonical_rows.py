@@ -27,7 +27,7 @@ DICTIONARY = GreedyDictionaryCodec(GreedyDictionary.train(TEXT, size=290))
 MERGES = BPECodec(BPE.train([TEXT.decode()] * 3, vocab_size=290, pattern=WORD_PATTERN))
 BOOK = EqualInfoCodec(Codebook.train(TEXT, bits=9, within_words=True))
 CODECS = [DICTIONARY, MERGES, BOOK]
-DOCUMENTS = [TEXT, b"", b"be that  or", "nöt\n".encode()]
+DOCUMENTS = [TEXT, b"", b"be that  or", "nöt\n".encode(), b"be \n be\n  to  \tbe"]
 
 
 def make(codec: Codec, **settings: object) -> GPT:
@@ -70,6 +70,18 @@ def test_rows_have_the_masks_of_their_documents(codec: Codec) -> None:
     assert rows.is_exact
     assert rows.columns[LEGAL] == (np.dtype(np.uint8), batch[LEGAL].shape[1:])
     assert rows.fingerprint != plain.fingerprint
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_last_ids_decide_the_state(codec: Codec) -> None:
+    """At every place of texts full of white space, whose words begin otherwise than at the beginning of a text."""
+    canonical = CanonicalRows(codec, 12).canonical
+    pieces = [b" ", b"  ", b"\n", b"\t", b"to", b"be", b"1", b"'tis", b"!!", b"\xc3\xa9", b"\xff"]
+    for seed in range(4):
+        ids = codec.encode(b"".join(np.random.default_rng(seed).choice(pieces, 400).tolist()))
+        states = canonical.states_of(ids)
+        for end, state in enumerate(states):
+            assert canonical.state_after(ids[max(0, end - canonical.memory) : end]) == state
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -40,7 +40,7 @@ class LastTokenStates(ABC):
 
     @property
     def memory(self) -> int:
-        """The number of last ids that decide the state: read from `INITIAL` on, they lead to that of the whole text."""
+        """The number of last ids that decide the state."""
         return 2
 
     @property
@@ -95,6 +95,14 @@ class LastTokenStates(ABC):
                     "any text"
                 )
         return states
+
+    def state_after(self, last: npt.ArrayLike) -> int:
+        """Return the state after a text, given its last ids: `memory` of them, or all if it has no more.
+
+        Raises UnknownTokenError if there is no such token.
+        """
+        tokens = self._checked(last)
+        return int(self._after(tokens, self.INITIAL)[-1]) if len(tokens) else self.INITIAL
 
     def legal_rows(self, states: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Return the tokens that are legal in each state, as bits.

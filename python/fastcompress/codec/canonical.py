@@ -26,7 +26,11 @@ class Canonical(Protocol):
 
     @property
     def memory(self) -> int:
-        """The number of last ids that decide the state: read from state 0 on, they lead to that of the whole text."""
+        """The number of last ids that decide the state."""
+        ...
+
+    def state_after(self, last: npt.ArrayLike) -> int:
+        """Return the state after a text, given its last ids: `memory` of them, or all if it has no more."""
         ...
 
     def states_of(self, ids: npt.ArrayLike, state: int = 0) -> npt.NDArray[np.uint32]:

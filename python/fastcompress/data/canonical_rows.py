@@ -65,8 +65,8 @@ class CanonicalRows(TokenRows):
         row = super().training_row(dataset, begin)
         before = dataset.read(max(0, begin - self.canonical.memory), begin).astype(np.int64)
         before = before[np.append(-1, np.flatnonzero(before == self.end_of_document))[-1] + 1 :]  # of the same document
-        states = self._states(np.concatenate((before, row["input"])))  # uint32[before + S]
-        return {**row, LEGAL: self.canonical.legal_rows(states[len(before) :])}
+        states = self._states(row["input"], self.canonical.state_after(before))  # uint32[S]
+        return {**row, LEGAL: self.canonical.legal_rows(states)}
 
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the windows of a document with the masks of the whole document."""
@@ -76,11 +76,11 @@ class CanonicalRows(TokenRows):
             yield {**row, LEGAL: self.canonical.legal_rows(states[begin : begin + len(row["input"])])}
             begin += stride
 
-    def _states(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the state after each id; the end of a document leads to the state in which each begins."""
+    def _states(self, ids: npt.NDArray[np.int64], state: int = 0) -> npt.NDArray[np.uint32]:
+        """Return the state after each id, from one on; the end of a document leads to that in which each begins."""
         states = np.zeros(len(ids), np.uint32)
         begin = 0
         for end in [*np.flatnonzero(ids == self.end_of_document).tolist(), len(ids)]:
-            states[begin:end] = self.canonical.states_of(ids[begin:end])[1:]
-            begin = end + 1
+            states[begin:end] = self.canonical.states_of(ids[begin:end], state)[1:]
+            begin, state = end + 1, 0
         return states

@@ -28,6 +28,10 @@ class _ByteStates:
         """See `codec.canonical.Canonical`."""
         return 1
 
+    def state_after(self, last: npt.ArrayLike) -> int:
+        """See `codec.canonical.Canonical`."""
+        return int(np.size(last) > 0)
+
     def states_of(self, ids: npt.ArrayLike, state: int = 0) -> npt.NDArray[np.uint32]:
         """See `codec.canonical.Canonical`."""
         states = np.ones(np.size(ids) + 1, np.uint32)

@@ -54,7 +54,7 @@ class CanonicalStates:
 
     @property
     def memory(self) -> int:
-        """The number of last ids that decide the state: read from `INITIAL` on, they lead to that of the whole text."""
+        """The number of last ids that decide the state."""
         return self.max_unstable_tokens + 1
 
     @property
@@ -97,6 +97,13 @@ class CanonicalStates:
         O(bytes of the text) as a rule, some 20 million ids per second; releases the GIL.
         """
         return self._core.states_before(self._checked_state(state), self._dictionary._checked(ids))
+
+    def state_after(self, last: npt.ArrayLike) -> int:
+        """Return the state after a text, given its last ids: `memory` of them, or all if it has no more.
+
+        Raises UnknownTokenError if there is no such token.
+        """
+        return int(self.states_of(last)[-1])  # the last tokens of a greedy parse are the parse of their bytes
 
     def legal_rows(self, states: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Return the tokens that are legal in each state, as bits.

@@ -49,10 +49,11 @@ def block_mask(context: Context, reach: Reach) -> BlockMask:
     num_rows, num_positions = context.ids.shape
 
     def sees(row: Tensor, head: Tensor, reader: Tensor, read: Tensor) -> Tensor:
+        seen = reader >= read
         if positions is None:
-            seen = reach.sees(reader, read)
+            seen = seen & reach.sees(reader, read)
         else:
-            seen = reach.sees(positions[row, reader], positions[row, read])
+            seen = seen & reach.sees(positions[row, reader], positions[row, read])
         if documents is not None:
             seen = seen & (documents[row, reader] == documents[row, read])
         return seen

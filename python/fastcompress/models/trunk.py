@@ -143,8 +143,9 @@ class Context:
             seen = reach.sees(self.positions[:, :, None], kept)  # [B, T, length]
         else:
             order = torch.arange(self.ids.size(1), device=self.ids.device)[None]  # [1, T]
-            where = order if self.positions is None else self.positions  # [B or 1, T]
+            where = self.positions if reach.in_chunks and self.positions is not None else order  # [B or 1, T]
             seen = reach.sees(where[:, :, None], where[:, None])  # [B or 1, T, T]
+            seen = seen & (order[:, :, None] >= order[:, None])  # positions may begin again in a row
         if self.documents is not None:
             seen = seen & (self.documents[:, :, None] == self.documents[:, None, :])  # [B, T, T]
         return seen[:, None]  # [B or 1, 1, T, positions]

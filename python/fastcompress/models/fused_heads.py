@@ -66,12 +66,8 @@ def fused_heads(
         Queries ``[B, T, H, K]``, keys and values ``[B, T, G, K]`` of the type of ``projected``, and r,
         ``[B, T, H + G]``, float32 or wider.
     """
-    rows, length, width = projected.shape
-    head_dim = width // (num_heads + 2 * kv_heads)
-    query, key, value = (
-        projected.new_empty(rows, length, heads, head_dim) for heads in (num_heads, kv_heads, kv_heads)
-    )
-    scale = projected.new_empty(rows, length, num_heads + kv_heads, dtype=_full(projected))
+    query, key, value, scale = _room(projected, num_heads, kv_heads)
+    rows, length, _, head_dim = query.shape
     projected = projected.contiguous()
     if HAS_KERNEL and projected.is_cuda:
         where = None if positions is None else positions.contiguous()
@@ -100,12 +96,7 @@ def _(
     kv_heads: int,
     epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    rows, length, width = projected.shape
-    head_dim = width // (num_heads + 2 * kv_heads)
-    query, key, value = (
-        projected.new_empty(rows, length, heads, head_dim) for heads in (num_heads, kv_heads, kv_heads)
-    )
-    return query, key, value, projected.new_empty(rows, length, num_heads + kv_heads, dtype=_full(projected))
+    return _room(projected, num_heads, kv_heads)
 
 
 @torch.library.custom_op("fastcompress::fused_heads_backward", mutates_args=())
@@ -174,9 +165,15 @@ def _backward(
 fused_heads.register_autograd(_backward, setup_context=_keep)
 
 
-def _full(x: Tensor) -> torch.dtype:
-    """Return the type to compute in: float32 for numbers in half precision, otherwise their own."""
-    return torch.promote_types(x.dtype, torch.float32)
+def _room(projected: Tensor, num_heads: int, kv_heads: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return tensors like the results of `fused_heads`, with arbitrary numbers; r is in float32 or wider."""
+    rows, length, width = projected.shape
+    head_dim = width // (num_heads + 2 * kv_heads)
+    query, key, value = (
+        projected.new_empty(rows, length, heads, head_dim) for heads in (num_heads, kv_heads, kv_heads)
+    )
+    full = torch.promote_types(projected.dtype, torch.float32)
+    return query, key, value, projected.new_empty(rows, length, num_heads + kv_heads, dtype=full)
 
 
 def _rotated(x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None) -> Tensor:
@@ -193,11 +190,32 @@ def _grid(num_tokens: int) -> tuple[int]:
 if HAS_KERNEL:
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-    def _angles(cos, sin, positions, tokens, is_token, length, has_positions: tl.constexpr, half: tl.constexpr):  # type: ignore[no-untyped-def]
-        """Cosines and sines of the positions of tokens, [block, K/2] each."""
+    def _places(  # type: ignore[no-untyped-def]
+        cos,
+        sin,
+        positions,
+        num_tokens,
+        length,
+        has_positions: tl.constexpr,
+        num_heads: tl.constexpr,
+        kv_heads: tl.constexpr,
+        half: tl.constexpr,
+        block: tl.constexpr,
+    ):
+        """The tokens of this program, which of them exist, the cosines and sines of their positions, [block, K/2] each.
+
+        Then the places of the first half of their first head: in the projection, in queries, and in keys or values.
+        """
+        tokens = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+        is_token = tokens < num_tokens
         where = tl.load(positions + tokens, mask=is_token, other=0) if has_positions else tokens % length
-        at = where[:, None] * (2 * half) + tl.arange(0, half)[None, :]
-        return tl.load(cos + at), tl.load(sin + at + half)  # the second half of sines has no minus
+        lanes = tl.arange(0, half)[None, :]
+        at = where[:, None] * (2 * half) + lanes
+        c, s = tl.load(cos + at), tl.load(sin + at + half)  # the second half of sines has no minus
+        in_row = tokens[:, None] * ((num_heads + 2 * kv_heads) * 2 * half) + lanes
+        in_query = tokens[:, None] * (num_heads * 2 * half) + lanes
+        in_key = tokens[:, None] * (kv_heads * 2 * half) + lanes
+        return tokens, is_token, c, s, in_row, in_query, in_key
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _place(  # type: ignore[no-untyped-def]
@@ -219,13 +237,10 @@ if HAS_KERNEL:
         block: tl.constexpr,
     ):
         """Some tokens, all heads: the angles are read once."""
-        tokens = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
-        is_token = tokens < num_tokens
+        tokens, is_token, c, s, row, to_query, to_key = _places(
+            cos, sin, positions, num_tokens, length, has_positions, num_heads, kv_heads, half, block
+        )
         mask = is_token[:, None]
-        c, s = _angles(cos, sin, positions, tokens, is_token, length, has_positions, half)
-        row = tokens[:, None] * ((num_heads + 2 * kv_heads) * 2 * half) + tl.arange(0, half)[None, :]
-        to_query = tokens[:, None] * (num_heads * 2 * half) + tl.arange(0, half)[None, :]
-        to_key = tokens[:, None] * (kv_heads * 2 * half) + tl.arange(0, half)[None, :]
         for head in tl.static_range(num_heads + kv_heads):
             first = tl.load(projected + row + head * 2 * half, mask=mask, other=0.0).to(tl.float32)
             second = tl.load(projected + row + (head * 2 + 1) * half, mask=mask, other=0.0).to(tl.float32)
@@ -263,13 +278,10 @@ if HAS_KERNEL:
         block: tl.constexpr,
     ):
         """The gradients of some tokens, all heads, side by side as the projection has them."""
-        tokens = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
-        is_token = tokens < num_tokens
+        tokens, is_token, c, s, row, to_query, to_key = _places(
+            cos, sin, positions, num_tokens, length, has_positions, num_heads, kv_heads, half, block
+        )
         mask = is_token[:, None]
-        c, s = _angles(cos, sin, positions, tokens, is_token, length, has_positions, half)
-        row = tokens[:, None] * ((num_heads + 2 * kv_heads) * 2 * half) + tl.arange(0, half)[None, :]
-        to_query = tokens[:, None] * (num_heads * 2 * half) + tl.arange(0, half)[None, :]
-        to_key = tokens[:, None] * (kv_heads * 2 * half) + tl.arange(0, half)[None, :]
         for head in tl.static_range(num_heads + kv_heads):
             if head < num_heads:
                 at = to_query + head * 2 * half

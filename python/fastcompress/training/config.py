@@ -81,8 +81,8 @@ class MachineConfig:
             a third more operations.
         parallel: Placement of the model under torchrun: ``"ddp"`` (a copy on each process) or ``"fsdp"`` (a part of
             every tensor on each process).
-        overlap_reduction: Bring gradients together during the backward pass under ``"ddp"``, too: for cards that reach
-            each other over PCIe or a network; over NVLink, waiting for the end of the pass is faster.
+        overlap_reduction: Bring gradients together during the backward pass under ``"ddp"``, too: meant for cards that
+            reach each other over PCIe or a network; over NVLink, waiting for the end of the pass was faster.
         num_threads: Threads on the CPU. Default: one for small models (``models/threads.py``), else torch's own
             number.
         peak_flops: Peak FLOPs per second of the device at the run's precision, for MFU. Default: the vendor's figure

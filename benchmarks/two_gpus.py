@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,8 @@ def losses_of(folder: Path) -> list[float]:
     return [record["loss"] for record in records if record["event"] == "train"]
 
 
-def speeds(folder: Path) -> dict[str, Any]:
-    """Measure each card by itself, the two side by side, then both together, in both ways."""
+def speeds(folder: Path) -> Iterator[dict[str, Any]]:
+    """Measure each card, the two side by side, then both together in both ways; yield what is known so far."""
 
     def measured(name: str, cards: int, card: int | None = None) -> dict[str, Any]:
         changes = {"parallel": name} if cards > 1 else {}
@@ -142,12 +143,15 @@ def speeds(folder: Path) -> dict[str, Any]:
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         alone = list(pool.map(measured, ("one card", "the other card"), (1, 1), (0, 1)))
-    found = {"one card": alone[0], "the other card": alone[1], "ddp": measured("ddp", 2), "fsdp": measured("fsdp", 2)}
+    found = {"one card": alone[0], "the other card": alone[1]}
+    yield found
     linear = sum(statistics.median(answer["tokens_per_second"]) for answer in alone)
     for name in ("ddp", "fsdp"):
-        found[name]["of_linear"] = statistics.median(found[name]["tokens_per_second"]) / linear
-        click.echo(f"{name}: {found[name]['of_linear']:.3f} of the sum of both cards")
-    return found
+        found[name] = measured(name, 2)
+        if "tokens_per_second" in found[name]:
+            found[name]["of_linear"] = statistics.median(found[name]["tokens_per_second"]) / linear
+            click.echo(f"{name}: {found[name]['of_linear']:.3f} of the sum of both cards")
+        yield found
 
 
 def parity(folder: Path, shards: Path, validation: Path) -> dict[str, Any]:
@@ -198,11 +202,11 @@ def measure(shards: Path, validation: Path, part: str, commit: str, out: Path) -
     with tempfile.TemporaryDirectory() as folder:
         for key, measured in (
             ("speeds", lambda: speeds(Path(folder))),
-            ("runs", lambda: parity(Path(folder), shards, validation)),
+            ("runs", lambda: [parity(Path(folder), shards, validation)]),
         ):
             if part in (key, "both"):
-                found[key] = measured()
-                card_jobs.write(out, found)
+                for found[key] in measured():
+                    card_jobs.write(out, found)
 
 
 if __name__ == "__main__":

@@ -159,7 +159,8 @@ def run(shards: Path, validation: Path, out: Path, jobs: int, seconds: float, pa
     cards = card_jobs.Cards(jobs, seconds)
     wanted, timed = [] if part == "speeds" else wanted, [] if part == "runs" else timed
     found["runs"] += filter(None, cards.run([command_of(*pair) for pair in wanted]))
-    speeds = cards.run([command_of(arm, 0, "--speed") for arm in timed], per_card=1)
+    alone = card_jobs.Cards(1, cards.seconds_left())
+    speeds = alone.run([command_of(arm, 0, "--speed") for arm in timed])
     found["speeds"] |= {figures["arm"]: figures["tokens_per_second"] for figures in filter(None, speeds)}
     command = f"ablations.py run --shards PATH --validation PATH --jobs {jobs}"
     found["header"] = card_jobs.header("ablations", command, commit)

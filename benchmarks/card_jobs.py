@@ -48,31 +48,32 @@ class Cards:
     """
 
     def __init__(self, per_card: int, seconds: float) -> None:
-        self.names, self.per_card = results_file.cards(), per_card
         self.begin, self.seconds = time.monotonic(), seconds
+        self._free: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for name in results_file.cards() * per_card:
+            self._free.put(name)
 
-    def run(self, commands: Sequence[list[str]], *, per_card: int | None = None) -> Iterator[dict[str, Any] | None]:
+    def seconds_left(self) -> float:
+        """Return for how long runs may still start; not positive afterwards."""
+        return self.seconds - (time.monotonic() - self.begin)
+
+    def run(self, commands: Sequence[list[str]]) -> Iterator[dict[str, Any] | None]:
         """Run scripts of this folder, given by their arguments, and yield the figures of each in order.
 
-        None stands for a run that failed, or that there was no time for.
+        Several threads may do so at once. None stands for a run that failed, or that there was no time for.
         """
-        per_card = per_card or self.per_card
-        free: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for name in self.names * per_card:
-            free.put(name)
+        with concurrent.futures.ThreadPoolExecutor(max(len(commands), 1)) as pool:
+            yield from pool.map(self._on_free_card, commands)
 
-        def figures_of(command: list[str]) -> dict[str, Any] | None:
-            card = free.get()  # there are as many threads
-            try:
-                return self._figures_of(command, card)
-            finally:
-                free.put(card)
-
-        with concurrent.futures.ThreadPoolExecutor(per_card * len(self.names)) as pool:
-            yield from pool.map(figures_of, commands)
+    def _on_free_card(self, command: list[str]) -> dict[str, Any] | None:
+        card = self._free.get()
+        try:
+            return self._figures_of(command, card)
+        finally:
+            self._free.put(card)
 
     def _figures_of(self, command: list[str], card: str) -> dict[str, Any] | None:
-        left = self.seconds - (time.monotonic() - self.begin)
+        left = self.seconds_left()
         if left <= 0:
             return None
         place = {**os.environ, "CUDA_VISIBLE_DEVICES": card} if card else None

@@ -2,22 +2,26 @@
 
     python benchmarks/families.py prepare --text english/train-20m.jsonl.xz --out codecs
     python benchmarks/families.py run --codecs codecs --text english/train-00.jsonl.xz \\
-        --validation english/val.jsonl.xz --flops 1e15 --out families.json
+        --text english/train-01.jsonl.xz --validation english/val.jsonl.xz --flops 1e15 --out families.json
     python benchmarks/families.py table families.json
 
-Dictionaries have 8,192 strings on one split, trained on one text. Of each arm, two sizes times three batch sizes are
-trained, then the best of these with all learning rates times 0.6 and 1.6, then the best of all with two more seeds. So
-a run that is asked for depends on those before it; what a results file holds is not trained again. Scores are exact
-where the encoder's own spelling is the only one that has a probability, upper bounds elsewhere; dictionaries are
-trained without masks and scored with and without. Passes say how often the training text was read.
+Dictionaries have 8,192 strings on one split, trained on one text. Sizes, batch sizes and factors of all learning rates
+are ladders. The search of an arm begins in the middle, or at the best setting of the largest smaller budget in the
+results file, and ends when both neighbours of the best setting on each ladder are worse; the best is then trained with
+two more seeds. What a results file holds is not trained again. Scores are exact where the encoder's own spelling is the
+only one that has a probability, upper bounds elsewhere; dictionaries are trained without masks and scored with and
+without. Passes say how often the training text was read.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import lzma
+import math
 import statistics
 import tempfile
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,18 +33,22 @@ import card_jobs
 import results_file
 
 VOCAB_SIZE, CONTEXT = 8192, 1024
-BATCHES, FACTORS, SEEDS = (8, 16, 32), (0.6, 1.6), 3
+BATCHES, FACTORS, SEEDS = (4, 8, 16, 32, 64), (0.36, 0.6, 1.0, 1.6, 2.56), 3
 RATES = {"learning_rate": 0.02, "embedding_rate": 0.1, "head_rate": 4e-3, "vector_rate": 4e-3, "spelled_rate": 4e-3}
 GPT = {"kind": "gpt", "mlp": "relu2", "softcap": 15.0, "value_residual": True, "context_length": CONTEXT}
 GPT_SIZES = {
+    "4x192": {"num_layers": 4, "width": 192, "num_heads": 3},
     "4x256": {"num_layers": 4, "width": 256, "num_heads": 2},
     "6x384": {"num_layers": 6, "width": 384, "num_heads": 3},
+    "8x512": {"num_layers": 8, "width": 512, "num_heads": 4},
 }
 # Bytes want layers before and after the patches, so their global networks have fewer.
 LOCAL = {"context_length": CONTEXT, "encoder_layers": 3, "decoder_layers": 3}
 LOCAL_SIZES = {
+    "4x192": {"num_layers": 4, "width": 192, "num_heads": 3, "local_width": 128, "local_heads": 2},
     "4x256": {"num_layers": 4, "width": 256, "num_heads": 4, "local_width": 128, "local_heads": 2},
     "6x384": {"num_layers": 6, "width": 384, "num_heads": 6, "local_width": 192, "local_heads": 3},
+    "8x512": {"num_layers": 8, "width": 512, "num_heads": 8, "local_width": 256, "local_heads": 4},
 }
 SPELLED = {"spelled_bytes": 16}
 NGRAMS = {"ngram_orders": [3, 4, 5, 6], "ngram_rows": 16384}
@@ -127,18 +135,25 @@ def train_one(asked: dict[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------ the search
 
 Setting = tuple[str, int, float, int]  # size, batch, factor, seed
+CENTRE: Setting = ("4x256", 16, 1.0, 0)
 
 
-def next_settings(arm: str, done: dict[Setting, float]) -> list[Setting]:
+def next_settings(arm: str, done: dict[Setting, float], begin: Setting = CENTRE) -> list[Setting]:
     """Return the settings of an arm to be trained next, given the bits per byte of those that were; [] at its end."""
-    stages: list[list[Setting]] = [[(size, batch, 1.0, 0) for size in ARMS[arm].sizes for batch in BATCHES]]
-    if all(setting in done for setting in stages[0]):
-        size, batch, *_ = min(stages[0], key=lambda setting: done[setting])
-        stages.append([(size, batch, factor, 0) for factor in FACTORS])
-        if all(setting in done for setting in stages[1]):
-            size, batch, factor, _ = best_setting(done)
-            stages.append([(size, batch, factor, seed) for seed in range(1, SEEDS)])
-    return [setting for setting in stages[-1] if setting not in done]
+    best = best_setting(done) if done else begin
+    for axis, ladder in enumerate((list(ARMS[arm].sizes), list(BATCHES), list(FACTORS))):
+        place = ladder.index(best[axis])
+        near = [(*best[:axis], value, *best[axis + 1 :]) for value in ladder[max(place - 1, 0) : place + 2]]
+        missing = [setting for setting in near if setting not in done]
+        if missing:
+            return missing  # the first time, the beginning is one of them
+    return [setting for seed in range(1, SEEDS) if (setting := (*best[:3], seed)) not in done]
+
+
+def begin_of(runs: Iterable[dict[str, Any]], arm: str, flops: float) -> Setting:
+    """Return where the search of an arm begins."""
+    smaller = {run["flops"] for run in runs if run["arm"] == arm and run["flops"] < flops}
+    return best_setting(scores_of(runs, arm, max(smaller))) if smaller else CENTRE
 
 
 def best_setting(done: dict[Setting, float]) -> Setting:
@@ -200,7 +215,7 @@ def one(asked: str) -> None:
 
 @main.command()
 @click.option("--codecs", type=Path, required=True, help="What `prepare` wrote.")
-@click.option("--text", type=Path, required=True, help="JSON lines to train on.")
+@click.option("--text", "texts", type=Path, required=True, multiple=True, help="JSON lines to train on.")
 @click.option("--validation", type=Path, required=True, help="Held-out JSON lines.")
 @click.option("--flops", type=float, required=True, help="Of each run.")
 @click.option("--out", type=Path, required=True, help="The results file; what it holds is not trained again.")
@@ -212,8 +227,8 @@ def one(asked: str) -> None:
 @click.option("--device", default="auto")
 @click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
 def run(
-    codecs: Path, text: Path, validation: Path, flops: float, out: Path, max_bytes: int, eval_bytes: int, arms: str,
-    jobs: int, seconds: float, device: str, commit: str,
+    codecs: Path, texts: tuple[Path, ...], validation: Path, flops: float, out: Path, max_bytes: int, eval_bytes: int,
+    arms: str, jobs: int, seconds: float, device: str, commit: str,
 ) -> None:  # fmt: skip
     """Search every arm, and train the best of each with more seeds."""
     names = arms.split(";")
@@ -222,31 +237,29 @@ def run(
     found["header"] = card_jobs.header("families", command, commit)
     cards = card_jobs.Cards(jobs, seconds)
     with tempfile.TemporaryDirectory() as shards:
-        encode(codecs, {ARMS[arm].codec for arm in names}, documents_of(text), max_bytes, Path(shards))
+        documents = [document for text in texts for document in documents_of(text)]
+        encode(codecs, {ARMS[arm].codec for arm in names}, documents, max_bytes, Path(shards))
         common = {
             "codecs": str(codecs), "shards": shards, "validation": str(validation), "flops": flops,
             "eval_bytes": eval_bytes, "device": device,
         }  # fmt: skip
-        failed: set[tuple[str, Setting]] = set()
-        while True:
-            wanted = [
-                (arm, setting)
-                for arm in names
-                for setting in next_settings(arm, scores_of(found["runs"], arm, flops))
-                if (arm, setting) not in failed
-            ]
-            if not wanted:
-                break
-            commands = [
-                [__file__, "one", json.dumps({**common, "arm": arm, **dict(zip(KEYS, setting, strict=True))})]
-                for arm, setting in wanted
-            ]
-            for pair, figures in zip(wanted, cards.run(commands), strict=True):
-                if figures is None:
-                    failed.add(pair)
-                else:
-                    found["runs"].append(figures)
-                    card_jobs.write(out, found)
+
+        writing = threading.Lock()
+
+        def search(arm: str) -> None:
+            begin, done = begin_of(found["runs"], arm, flops), scores_of(found["runs"], arm, flops)
+            while cards.seconds_left() > 0 and (wanted := next_settings(arm, done, begin)):
+                asked = [{**common, "arm": arm, **dict(zip(KEYS, setting, strict=True))} for setting in wanted]
+                runs = cards.run([[__file__, "one", json.dumps(one_run)] for one_run in asked])
+                for setting, figures in zip(wanted, runs, strict=True):
+                    done[setting] = math.inf if figures is None else figures["bits_per_byte"]
+                    if figures is not None:
+                        with writing:
+                            found["runs"].append(figures)
+                            card_jobs.write(out, found)
+
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            list(pool.map(search, names))
 
 
 KEYS = ("size", "batch", "factor", "seed")

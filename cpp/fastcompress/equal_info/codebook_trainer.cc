@@ -5,7 +5,7 @@
 #include <optional>
 #include <queue>
 
-#include "fastcompress/equal_info/words.h"
+#include "fastcompress/common/words.h"
 
 namespace fastcompress::equal_info {
 namespace {

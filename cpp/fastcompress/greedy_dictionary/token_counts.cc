@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "fastcompress/common/parallel.h"
-#include "fastcompress/equal_info/words.h"
+#include "fastcompress/common/words.h"
 
 namespace fastcompress::greedy_dictionary {
 namespace {
-
-namespace words = equal_info::words;
 
 // What decides whether two strings that keep to words do so when joined.
 class Joints {

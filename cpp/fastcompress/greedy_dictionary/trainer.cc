@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "fastcompress/equal_info/words.h"
+#include "fastcompress/common/words.h"
 #include "fastcompress/greedy_dictionary/dictionary.h"
 #include "fastcompress/greedy_dictionary/token_counts.h"
 
@@ -140,7 +140,7 @@ Status check(const TrainerSettings& settings, const Strings& start) {
         return invalid_argument("size is " + std::to_string(settings.size) + "; it must be 256 to 65536");
     }
     for (size_t i = 0; i < start.size(); ++i) {
-        if (settings.within_words && !equal_info::words::keeps_to_words(as_bytes(start[i]))) {
+        if (settings.within_words && !words::keeps_to_words(as_bytes(start[i]))) {
             return invalid_argument("start[" + std::to_string(i) +
                                     "] does not keep to one word; leave it out, or set within_words to false");
         }

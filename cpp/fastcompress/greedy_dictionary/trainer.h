@@ -26,7 +26,7 @@ struct TrainerSettings {
     size_t size = 8192;        // strings
     uint32_t num_rounds = 12;  // rounds of exchanges, after the set has reached its size
     size_t num_threads = 1;
-    bool within_words = true;  // strings are words, numbers, white space or symbols (equal_info/words.h)
+    bool within_words = true;  // strings are words, numbers, white space or symbols (common/words.h)
 };
 
 // Returns the strings of a dictionary, in lexicographic order. They depend on the documents and their order, on `start`

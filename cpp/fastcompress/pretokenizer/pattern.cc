@@ -31,6 +31,8 @@ constexpr PatternInfo kPatterns[] = {
     // them.
     {Pattern::kStrict, "strict", R"( ?[\p{L}\p{M}]+|\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Pattern::kWhitespace, "whitespace", R"( ?\S+|\s+(?!\S)|\s+)"},
+    // The split of codebooks and dictionaries that keep to words (common/words.h): all bytes from 0x80 on are letters.
+    {Pattern::kWords, "words", R"( ?[^\x00-@\[-`{-\x7f]+| ?[0-9]+| ?[\x00-\x08\x0e-\x1f!-/:-@\[-`{-\x7f]+|[ \t-\r]+)"},
     {Pattern::kNone, "none", ""},
 };
 

@@ -8,7 +8,18 @@
 
 namespace fastcompress::pretokenizer {
 
-enum class Pattern : uint8_t { kGpt2, kCl100k, kO200k, kLlama3, kQwen2, kDeepSeekV3, kStrict, kWhitespace, kNone };
+enum class Pattern : uint8_t {
+    kGpt2,
+    kCl100k,
+    kO200k,
+    kLlama3,
+    kQwen2,
+    kDeepSeekV3,
+    kStrict,
+    kWhitespace,
+    kWords,
+    kNone
+};
 
 struct PatternInfo {
     Pattern pattern;

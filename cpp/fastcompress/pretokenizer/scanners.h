@@ -4,6 +4,7 @@
 // the regex in their order. Where a regex engine would backtrack, the steps are written out.
 #pragma once
 
+#include "fastcompress/common/words.h"
 #include "fastcompress/pretokenizer/text.h"
 
 namespace fastcompress::pretokenizer {
@@ -195,6 +196,17 @@ inline size_t next_whitespace(const Text& text, size_t begin) {
         before = end;
         for (const RunClass run_class : {kLetterRun, kNumberRun, kSymbolRun}) end = text.run(end, run_class);
     }
+    return end;
+}
+
+inline size_t next_words(const Text& text, size_t begin) {
+    using words::kind_of;
+    const bool is_space_before =
+        text.byte(begin) == ' ' && !text.at_end(begin + 1) && kind_of(text.byte(begin + 1)) != words::Kind::kWhite;
+    size_t end = begin + is_space_before;
+    const words::Kind kind = kind_of(text.byte(end));
+    do ++end;
+    while (!text.at_end(end) && kind_of(text.byte(end)) == kind);
     return end;
 }
 

@@ -7,12 +7,11 @@ import numpy.typing as npt
 
 from fastcompress._arguments import as_instance, as_num_threads
 from fastcompress._canonical import LastTokenStates
-from fastcompress.bpe.custom_pattern import resolve_pattern
 from fastcompress.bpe.tokenizer import BPE
 from fastcompress.errors import ConfigError
 
-WORD_PATTERN = r" ?[A-Za-z\x{80}-\x{10ffff}]+| ?[0-9]+| ?[\x00-\x08\x0e-\x1f!-/:-@\[-`{-\x7f]+|[ \t-\r]+"
-"""The split that the strings of ``within_words`` codebooks and dictionaries keep to, as a regular expression.
+WORD_PATTERN = "words"
+"""The named pattern that the strings of ``within_words`` codebooks and dictionaries keep to.
 
 A pretoken is a run of letters, digits or symbols with at most one space before it, or a run of white space. Where one
 ends depends on the bytes at its end and before alone, which is why masks can be exact. Give it to `BPE.train`.
@@ -57,7 +56,7 @@ class CanonicalPairs(LastTokenStates):
         """
         as_instance(bpe, BPE, "bpe")
         self._splits = bpe.pattern != "none"
-        if self._splits and bpe.pattern not in (WORD_PATTERN, resolve_pattern(WORD_PATTERN)):
+        if self._splits and bpe.pattern != WORD_PATTERN:
             raise ConfigError(
                 "the vocabulary has another pattern than bpe.WORD_PATTERN and 'none'; where its pretokens end may "
                 "depend on later text, so no mask is exact"

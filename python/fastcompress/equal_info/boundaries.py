@@ -21,6 +21,7 @@ _SPACE = np.frombuffer(b" ", np.uint8)
 _UNCUT: dict[str, list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]] = {
     "strict": [(_LETTERS, _LETTERS), (_SYMBOLS, _SYMBOLS), (_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "whitespace": [(_VISIBLE, _VISIBLE), (_SPACE, _VISIBLE)],
+    "words": [(_LETTERS, _LETTERS), (_SYMBOLS, _SYMBOLS)],  # a space after another is apart from a letter
     "gpt2": [(_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "cl100k": [(_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "o200k": [(_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],

@@ -6,7 +6,7 @@
 
 #include "fastcompress/common/bytes.h"
 
-namespace fastcompress::equal_info::words {
+namespace fastcompress::words {
 
 // The kinds of bytes that words, numbers, white space and symbols are made of.
 enum class Kind : uint8_t { kLetter, kDigit, kWhite, kSymbol };
@@ -29,4 +29,4 @@ inline bool keeps_to_words(Bytes text) {
     return true;
 }
 
-}  // namespace fastcompress::equal_info::words
+}  // namespace fastcompress::words

@@ -52,6 +52,7 @@ LOCAL_SIZES = {
 }
 SPELLED = {"spelled_bytes": 16}
 NGRAMS = {"ngram_orders": [3, 4, 5, 6], "ngram_rows": 16384}
+MEMORY = {"engram_layers": [0], "engram_orders": [3, 4, 5, 6], "engram_heads": 1, "engram_rows": 16384}
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Arm:
 
 ARMS: dict[str, Arm] = {
     "bytes": Arm("byte", GPT),
+    "bytes, n-grams": Arm("byte", {**GPT, **MEMORY}),
     "BPE": Arm("bpe", GPT, masks=True),
     "BPE, spelled": Arm("bpe", {**GPT, **SPELLED}, masks=True),
     "codebook, spelled": Arm("codebook", {**GPT, **SPELLED}, masks=True),
@@ -75,6 +77,9 @@ ARMS: dict[str, Arm] = {
         "byte", {"kind": "byte-latent", "patcher": "space", **NGRAMS, **LOCAL}, LOCAL_SIZES
     ),
     "byte-latent, LZ77": Arm("byte", {"kind": "byte-latent", "patcher": "lz77", **LOCAL}, LOCAL_SIZES),
+    "byte-latent, LZ77, n-grams": Arm(
+        "byte", {"kind": "byte-latent", "patcher": "lz77", **NGRAMS, **LOCAL}, LOCAL_SIZES
+    ),
     "HEAT, LZ77": Arm("byte", {"kind": "heat", "segments": "lz77", **LOCAL}, LOCAL_SIZES),
     "HEAT, dictionary": Arm("greedy", {"kind": "heat", "segments": "tokens", **LOCAL}, LOCAL_SIZES),
     "LZ-BLT": Arm("lz77", {"kind": "lz-blt", **LOCAL}, LOCAL_SIZES),

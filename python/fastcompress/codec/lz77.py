@@ -102,7 +102,10 @@ class LZ77Codec(CodecBase):
             raise DataError(f"these ids of {self.name} do not decode: {error}") from None
 
     def byte_lengths(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        return self._parsed(tokens)[1]
+        if self.alphabet == "buckets":
+            return self._parsed(tokens)[1]
+        ids = validate_ids(tokens, self)
+        return np.where(ids < _NUM_BYTES, np.int64(1), self._match_fields(ids)[1])
 
     def _parsed(self, tokens: npt.ArrayLike) -> tuple[LZTokens, npt.NDArray[np.int64]]:
         ids = validate_ids(tokens, self)
@@ -113,10 +116,17 @@ class LZ77Codec(CodecBase):
                 raise DataError(f"these ids of {self.name} do not decode: {error}") from None
             return LZTokens(kind, value, length), byte_lengths
         is_match = ids >= _NUM_BYTES
-        distance, length = np.divmod(np.where(is_match, ids - np.uint32(_NUM_BYTES), 0), self._num_lengths)
-        value = np.where(is_match, distance + 1, ids).astype(np.uint32)
-        length = np.where(is_match, length + self.params.min_length, 1).astype(np.uint32)
+        distance, length = self._match_fields(ids)
+        value = np.where(is_match, distance, ids)
+        length = np.where(is_match, length, np.uint32(1))
         return LZTokens(is_match.astype(np.uint8), value, length), length.astype(np.int64)
+
+    def _match_fields(self, ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """Return the distances and lengths of ids that are matches, uint32[n] each; those of literals say nothing."""
+        number = ids - np.uint32(_NUM_BYTES)
+        distance = number // np.uint32(self._num_lengths)  # faster than divmod, which NumPy does not vectorize
+        length = number - distance * np.uint32(self._num_lengths) + np.uint32(self.params.min_length)
+        return distance + np.uint32(1), length
 
 
 def _settings(params: Params) -> str:

@@ -6,9 +6,7 @@
                                                                          (length - min_length)
     2       0 (the end of a document)          0 ...                     0                0 ...
 
-Numbers are written as in deflate (RFC 1951, 3.2.5): a bucket, of which there are four for each power of two, and the
-extra bits that say which number of the bucket it is. The extra bits are symbols as well, up to eight bits each, the
-highest first, so that a model learns them and pays for them.
+Numbers are written as buckets and digits of extra bits (``lz_buckets.py``).
 
 Which symbols are legal in a field follows from the earlier fields of the token and from `Choices`, the tokens that may
 come next: a symbol is legal if some of these tokens begin with it. A field with one legal symbol costs nothing.
@@ -19,101 +17,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress.data.lz_buckets import Buckets, Integers
 from fastcompress.lz77 import LITERAL, MATCH, LZTokens, Token
 
 END = 2  # the kind of the end of a document, beside LITERAL and MATCH
 NUM_KINDS = 3
 _NUM_BYTES = 256
-_SMALL = 8  # numbers below it are buckets of their own
-_DIGIT_BITS = 8  # most bits of a digit
 
-Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """Numbers in [0, count) as symbols: a bucket, and the digits of the extra bits.
-
-    >>> buckets = Buckets(65536)
-    >>> buckets.sizes, buckets.symbols(np.array([5, 1000])).tolist()
-    ((60, 64, 128), [[5, 0, 0], [35, 0, 104]])
-
-    Attributes:
-        count: The number of numbers, at least 1.
-    """
-
-    count: int
-
-    @cached_property
-    def _all(self) -> tuple[Integers, Integers]:
-        """First number and extra bits of each bucket, int64[buckets] each."""
-        firsts, bits, most = list(range(min(_SMALL, self.count))), [0] * min(_SMALL, self.count), 1
-        while (4 << most) < self.count:
-            for mantissa in range(4, 8):
-                if mantissa << most < self.count:
-                    firsts.append(mantissa << most)
-                    bits.append(most)
-            most += 1
-        return np.array(firsts, np.int64), np.array(bits, np.int64)
-
-    @cached_property
-    def shifts(self) -> tuple[int, ...]:
-        """The bits below each digit."""
-        most = int(self._all[1].max())
-        num_digits = -(-most // _DIGIT_BITS)
-        width = -(-most // num_digits) if num_digits else 0
-        return tuple(width * digit for digit in reversed(range(num_digits)))
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """The alphabets: of the bucket, and of each digit."""
-        firsts, bits = self._all
-        bounds = (int(bits.max()), *self.shifts)
-        return len(firsts), *(1 << (upper - lower) for upper, lower in pairwise(bounds))
-
-    def symbols(self, numbers: Integers) -> Integers:
-        """Return the symbols of ``numbers int64[n]``, ``int64[n, 1 + digits]``."""
-        firsts, _ = self._all
-        bucket = np.searchsorted(firsts, numbers, side="right") - 1  # int64[n]
-        extra = numbers - firsts[bucket]  # int64[n]
-        digits = [(extra >> shift) % size for shift, size in zip(self.shifts, self.sizes[1:], strict=True)]
-        return np.stack([bucket, *digits], axis=1)
-
-    def numbers(self, symbols: Integers) -> Integers:
-        """Return the numbers of ``symbols int64[n, 1 + digits]``, ``int64[n]``."""
-        numbers: Integers = self._all[0][symbols[:, 0]]
-        for digit, shift in enumerate(self.shifts):
-            numbers = numbers + (symbols[:, 1 + digit] << shift)
-        return numbers
-
-    def ranges(self, symbols: Integers, field: int) -> tuple[Integers, Integers]:
-        """Return the numbers ``[begin, end)`` that begin with the given symbols and with each symbol of a field.
-
-        Args:
-            symbols: ``int64[n, 1 + digits]``, of which those before the field are read.
-            field: 0 for the bucket, or the number of a digit, from 1.
-
-        Returns:
-            ``int64[n, size]`` twice; ``begin >= end`` for a symbol with which no number goes on.
-        """
-        firsts, bits = self._all
-        ends = np.minimum(firsts + (1 << bits), self.count)  # int64[buckets]
-        if field == 0:
-            return np.broadcast_to(firsts, (len(symbols), len(firsts))), np.broadcast_to(
-                ends, (len(symbols), len(ends))
-            )
-        bucket, begin = symbols[:, 0], firsts[symbols[:, 0]]  # int64[n] each
-        for digit, shift in enumerate(self.shifts[: field - 1]):
-            begin = begin + (symbols[:, 1 + digit] << shift)
-        shift = self.shifts[field - 1]
-        starts = begin[:, None] + (np.arange(self.sizes[field]) << shift)  # int64[n, size]
-        return starts, np.minimum(starts + (1 << shift), ends[bucket, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,3 +206,50 @@ class LZFields:
         ones = np.ones(len(rooms), np.int64)  # int64[n]
         literals = np.broadcast_to(np.True_, (len(rooms), _NUM_BYTES))
         return Choices(literals, np.minimum(rooms, self.window), 0 * ones, (self.lengths.count - 1) * ones)
+
+    def packed_decodable(self, symbols: Integers, rooms: Integers) -> npt.NDArray[np.uint8]:
+        """Return `packed_legal` of ``symbols int64[n, F]`` and `any_match` of ``rooms int64[n]``, from tables."""
+        kind = symbols[:, 0]  # int64[n]
+        match = np.flatnonzero(kind == MATCH)
+        own = symbols[match]  # int64[m, F]
+        own[:, 1] -= _NUM_BYTES
+        cases = np.ones(symbols.shape, np.int64)  # symbol 0 alone
+        cases[:, 0] = rooms > 0
+        cases[:, 1] = np.where(kind == LITERAL, *self._value_cases)
+        cases[match, 1 : self.length_field] = self.distances.counts_below(own[:, 1 : self.length_field], rooms[match])
+        every = np.full(len(match), self.lengths.count)
+        cases[match, self.length_field :] = self.lengths.counts_below(own[:, self.length_field :], every)
+        packed = self._tables[0].take(cases[:, 0], axis=0)  # uint8[n, (A + 7) // 8]
+        for field, table in enumerate(self._tables[1:], start=1):
+            packed |= table.take(cases[:, field], axis=0)
+        return packed
+
+    @property
+    def _value_cases(self) -> tuple[int, int]:
+        """The rows of the value's table for literals and for the end of a document, which follow those for matches."""
+        buckets = self.distances.sizes[0]
+        return buckets + 1, buckets + 2
+
+    @cached_property
+    def _tables(self) -> list[npt.NDArray[np.uint8]]:
+        """The sets of symbols that can be legal in each field, packed as in `packed_legal`, where other fields are 0.
+
+        The kind has two sets, without matches and with them. For all other fields, set k is the first k symbols, which
+        for the value are buckets; the value has two more sets, all bytes and symbol 0.
+        """
+        tables, first = [], 0
+        for field, size in enumerate(self.sizes):
+            if field == 0:
+                sets = np.array([[kind != MATCH or case for kind in range(NUM_KINDS)] for case in (False, True)])
+            elif field == 1:
+                literal, end = self._value_cases
+                sets = np.zeros((end + 1, size), np.bool_)
+                sets[:literal, _NUM_BYTES:] = np.tri(literal, literal - 1, -1)
+                sets[literal, :_NUM_BYTES] = sets[end, 0] = True
+            else:
+                sets = np.tri(size + 1, size, -1, dtype=np.bool_)
+            legal = np.zeros((len(sets), sum(self.sizes)), np.bool_)
+            legal[:, first : first + size] = sets
+            tables.append(np.packbits(legal, axis=1, bitorder="little"))
+            first += size
+        return tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from fastcompress.data.patches import PATCH_END, ends_of_cuts
 from fastcompress.data.rows import WEIGHT, Row, TokenRows, document_before, scoring_windows, spell
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError
-from fastcompress.lz77 import MATCH, IncrementalParser, LZTokens, reconstruct
+from fastcompress.lz77 import MATCH, IncrementalParser, LZTokens
 
 TARGET_LEGAL = "target_legal"
 GROUPINGS = ("fixed", "match")
@@ -53,9 +53,10 @@ def token_patch_ends(kinds: Integers, grouping: str, smallest: int, largest: int
         ``int64[n]``: where a patch becomes known with token i, its end, i + 1; elsewhere 0.
     """
     after = np.arange(1, len(kinds) + 1)  # int64[n]
-    if grouping == "match":
-        after = np.maximum.accumulate(np.where((kinds == MATCH) | (kinds == END), after, 0))
-    return ends_of_cuts(after, smallest, largest)
+    if grouping == "fixed":
+        return np.where(after % smallest == 0, after, 0)
+    cuts = np.maximum.accumulate(np.where((kinds == MATCH) | (kinds == END), after, 0))
+    return ends_of_cuts(cuts, smallest, largest)
 
 
 @dataclass(frozen=True)
@@ -142,17 +143,17 @@ class LZRows(TokenRows):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def training_row(self, dataset: TokenDataset, begin: int) -> Row:
-        """Return the row from token `begin` on; of the document that it begins in, the earlier tokens are read too."""
+        """Return the row from token `begin` on; of the document that it begins in, earlier tokens are read too."""
         row = super().training_row(dataset, begin)
-        before = self._document_before(dataset, begin)  # int64[k]
-        inputs, targets = row["input"], row["target"]  # int64[S] each
-        return {**self._with_ends(self._symbols(inputs, targets, before)), WEIGHT: row[WEIGHT]}
+        sequence = np.concatenate((row["input"], row["target"][-1:]))  # int64[S + 1]
+        before = document_before(dataset, begin, self.end_of_document)
+        return {**self._with_ends(self._symbols(sequence, before)), WEIGHT: row[WEIGHT]}
 
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the windows of a document; patches begin with each window, as in training."""
         end = [self.end_of_document]
         sequence = np.concatenate((end, spell(self.codec, document), end)).astype(np.int64)  # int64[n + 2]
-        whole = self._symbols(sequence[:-1], sequence[1:], np.zeros(0, np.int64))
+        whole = self._symbols(sequence, ())
         for begin, scored, stop in scoring_windows(len(sequence) - 1, self.context_length, stride):
             weight = np.zeros(stop - begin, np.float32)
             weight[scored - begin :] = 1.0
@@ -174,31 +175,53 @@ class LZRows(TokenRows):
         least = self.fields.min_length
         return dataclasses.replace(choices, shortest=np.array([shortest - least]), longest=np.array([longest - least]))
 
-    def _symbols(self, inputs: Integers, targets: Integers, before: Integers) -> Row:
-        """Return the columns of ids, int64[n] each, and of those ``before int64[k]`` in the first one's document."""
-        tokens, is_end = self._tokens(np.concatenate((before, inputs)))
-        lengths = np.where(is_end, 0, tokens.length.astype(np.int64))  # int64[k + n]
-        offsets = np.cumsum(lengths)  # bytes up to and including each
-        begins = np.maximum.accumulate(np.where(is_end, offsets, 0))
-        symbols = self.fields.symbols(*self._tokens(targets))  # int64[n, F]
+    def _symbols(self, sequence: Integers, before: Iterable[npt.NDArray[np.uint32]]) -> Row:
+        """Return the columns of a sequence of ids.
+
+        Args:
+            sequence: ``int64[n + 1]``, the inputs and the last target.
+            before: The ids before the sequence in the document of its first one, in parts, the last part first.
+        """
+        is_end = sequence == self.end_of_document  # bool[n + 1]; the tokens of ends say nothing
+        tokens = self.lz77.columns(np.where(is_end, 0, sequence))
+        symbols = self.fields.symbols(tokens, is_end)  # int64[n + 1, F]
         if self.canonical:
-            legal = self._canonical(tokens, is_end, len(before), symbols)
+            legal = self._canonical(tokens, is_end, before, symbols[1:])
         else:
-            legal = self.fields.packed_legal(symbols, self.fields.any_match((offsets - begins)[len(before) :]))
-        first = len(before)
-        return {"input": self.fields.symbols(tokens[first:], is_end[first:]), "target": symbols, TARGET_LEGAL: legal}
+            lengths = np.where(is_end, 0, tokens.length)[:-1]
+            legal = self.fields.packed_decodable(symbols[1:], self._rooms(lengths, is_end[:-1], before))
+        return {"input": symbols[:-1].copy(), "target": symbols[1:].copy(), TARGET_LEGAL: legal}
+
+    def _rooms(
+        self, lengths: Integers, is_end: npt.NDArray[np.bool_], before: Iterable[npt.NDArray[np.uint32]]
+    ) -> Integers:
+        """Return the bytes up to and including each input since its document began: ``int64[n]``, as the lengths are.
+
+        They are too few by whatever lies further before the first input than any match reaches.
+        """
+        room = 0
+        for part in before:
+            room += int(self.lz77.byte_lengths(part).sum())
+            if room >= self.fields.window:
+                break
+        offsets = room + np.cumsum(lengths, dtype=np.int64)
+        return offsets - np.maximum.accumulate(np.where(is_end, offsets, 0))
 
     def _canonical(
-        self, tokens: LZTokens, is_end: npt.NDArray[np.bool_], num_before: int, targets: Integers
+        self,
+        tokens: LZTokens,
+        is_end: npt.NDArray[np.bool_],
+        before: Iterable[npt.NDArray[np.uint32]],
+        targets: Integers,
     ) -> npt.NDArray[np.uint8]:
-        """Return the column ``target_legal`` of ``targets int64[n, F]``, which follow the last n of the tokens."""
+        """Return the column ``target_legal`` of ``targets int64[n, F]``, the first of which follows the first token."""
         parser = IncrementalParser(self.lz77.params)
-        parser.append(reconstruct(tokens[:num_before]))
+        parser.append(self.lz77.decode(np.concatenate([np.zeros(0, np.uint32), *list(before)[::-1]])))
         rows = []
         for begin in range(0, len(targets), _MASKS_AT_ONCE):
             some = targets[begin : begin + _MASKS_AT_ONCE]
             choices = []
-            for index, target in enumerate(some, start=num_before + begin):
+            for index, target in enumerate(some, start=begin):
                 if is_end[index]:
                     parser = IncrementalParser(self.lz77.params)
                 else:
@@ -209,25 +232,9 @@ class LZRows(TokenRows):
             rows.append(self.fields.packed_legal(some, Choices.joined(choices)))
         return np.concatenate(rows)
 
-    def _tokens(self, ids: Integers) -> tuple[LZTokens, npt.NDArray[np.bool_]]:
-        """Return the tokens of ids, and which of them are ends of documents, whose tokens say nothing."""
-        is_end = ids == self.end_of_document
-        return self.lz77.columns(np.where(is_end, 0, ids)), is_end
-
     def _with_ends(self, row: Row) -> Row:
         return {**row, PATCH_END: self.patch_ends(row["input"][:, 0])}
 
     def patch_ends(self, kinds: Integers) -> Integers:
         """Return where patches of inputs become known, ``int64[n]``, from their kinds ``int64[n]``."""
         return token_patch_ends(kinds, self.grouping, self.min_tokens, self.max_tokens)
-
-    def _document_before(self, dataset: TokenDataset, begin: int) -> Integers:
-        """Return the ids before token `begin` of its document: all, or as many as reach back over the window."""
-        parts: list[Integers] = []
-        found = 0  # bytes
-        for part in document_before(dataset, begin, self.end_of_document):
-            parts.append(part)
-            found += int(self.lz77.byte_lengths(part).sum())
-            if found >= self.fields.window and not self.canonical:
-                break
-        return np.concatenate(parts[::-1]) if parts else np.zeros(0, np.int64)

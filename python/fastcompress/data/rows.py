@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, npt.NDArray[Any]]
 WEIGHT = "weight"
-_LOOK_BACK = 1024  # ids read at a time to find where a document begins
+_LOOK_BACK = 2048  # ids read at first to find where a document begins; each further part is twice as long
 
 
 class Rows(Protocol):
@@ -115,13 +115,14 @@ def spell(codec: Codec, document: bytes) -> npt.NDArray[np.uint32]:
     return tokens
 
 
-def document_before(dataset: TokenDataset, begin: int, end_of_document: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the ids before token `begin` that belong to its document, in parts, int64[...], the last part first."""
+def document_before(dataset: TokenDataset, begin: int, end_of_document: int) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the ids before token `begin` that belong to its document, in parts, uint32[...], the last part first."""
+    longest = _LOOK_BACK
     while begin > 0:
-        part = dataset.read(max(0, begin - _LOOK_BACK), begin).astype(np.int64)
+        part = dataset.read(max(0, begin - longest), begin)
         ends = np.flatnonzero(part == end_of_document)
         yield part[ends[-1] + 1 :] if len(ends) else part
-        begin = 0 if len(ends) else begin - len(part)
+        begin, longest = 0 if len(ends) else begin - len(part), 2 * longest
 
 
 @dataclass(frozen=True)

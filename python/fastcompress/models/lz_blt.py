@@ -216,7 +216,7 @@ class LZBLT(LocalGlobalModel):
         symbols = fields.symbols(tokens, draw(16) == 0)  # int64[2 B S, F]
         inputs, targets = symbols.reshape(2, num_rows, length, -1)  # int64[B, S, F] each
         rooms = np.full(num_rows * length, window)
-        legal = fields.packed_legal(targets.reshape(num_rows * length, -1), fields.any_match(rooms))  # uint8[B S, ...]
+        legal = fields.packed_decodable(targets.reshape(num_rows * length, -1), rooms)  # uint8[B S, ...]
         ids = torch.from_numpy(inputs).to(device)
         return {
             "input": ids,

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from fastcompress import lz77
 from fastcompress.codec import ByteCodec, LZ77Codec
 from fastcompress.data import TokenDataset
-from fastcompress.data.lz_fields import END, Buckets, Choices, LZFields
+from fastcompress.data.lz_buckets import Buckets
+from fastcompress.data.lz_fields import END, Choices, LZFields
 from fastcompress.data.lz_rows import TARGET_LEGAL, LZRows
 from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.evaluation import evaluate, generate

@@ -105,7 +105,8 @@ class LZ77Codec(CodecBase):
         if self.alphabet == "buckets":
             return self._parsed(tokens)[1]
         ids = validate_ids(tokens, self)
-        return np.where(ids < _NUM_BYTES, np.int64(1), self._match_fields(ids)[1])
+        more = (self._match_fields(ids)[1] - np.uint32(1)) * (ids >= _NUM_BYTES)  # `where` would branch at each id
+        return more.astype(np.int64) + 1
 
     def _parsed(self, tokens: npt.ArrayLike) -> tuple[LZTokens, npt.NDArray[np.int64]]:
         ids = validate_ids(tokens, self)

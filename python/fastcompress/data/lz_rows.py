@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.codec import Codec, LZ77Codec
-from fastcompress.data.lz_fields import END, Choices, Integers, LZFields
+from fastcompress.data.lz_buckets import Integers
+from fastcompress.data.lz_fields import END, Choices, LZFields
 from fastcompress.data.patches import PATCH_END, ends_of_cuts
 from fastcompress.data.rows import WEIGHT, Row, TokenRows, document_before, scoring_windows, spell
 from fastcompress.data.shards import TokenDataset

@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 from fastcompress.codec import Codec
-from fastcompress.data.lz_fields import END, Choices, Integers, Mask
+from fastcompress.data.lz_buckets import Integers
+from fastcompress.data.lz_fields import END, Choices, Mask
 from fastcompress.data.lz_rows import LZRows
 from fastcompress.data.rows import spell
 from fastcompress.errors import ConfigError

@@ -7,9 +7,9 @@
 
 Dictionaries have 8,192 strings on one split, trained on one text. Sizes, batch sizes and factors of all learning rates
 are ladders. The search of an arm begins in the middle, or at the best setting of the largest smaller budget in the
-results file, and ends when both neighbours of the best setting on each ladder are worse; the best is then trained with
-two more seeds. What a results file holds is not trained again. Scores are exact where the encoder's own spelling is the
-only one that has a probability, upper bounds elsewhere; dictionaries are trained without masks and scored with and
+results file, and ends when both neighbours of the best setting on each ladder are worse; then the best is trained with
+four more seeds. What a results file holds is not trained again. Scores are exact where the encoder's own spelling is
+the only one that has a probability, upper bounds elsewhere; dictionaries are trained without masks and scored with and
 without. Passes say how often the training text was read.
 """
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import lzma
 import math
 import statistics
 import tempfile
@@ -31,12 +30,14 @@ import click
 
 import card_jobs
 import results_file
+import training_runs
+from training_runs import documents_of
 
-VOCAB_SIZE, CONTEXT = 8192, 1024
-BATCHES, FACTORS, SEEDS = (4, 8, 16, 32, 64), (0.36, 0.6, 1.0, 1.6, 2.56), 3
-RATES = {"learning_rate": 0.02, "embedding_rate": 0.1, "head_rate": 4e-3, "vector_rate": 4e-3, "spelled_rate": 4e-3}
+VOCAB_SIZE, CONTEXT = 8192, training_runs.CONTEXT
+BATCHES, FACTORS, SEEDS = (4, 8, 16, 32, 64), (0.22, 0.36, 0.6, 1.0, 1.6, 2.56), 5
 GPT = {"kind": "gpt", "mlp": "relu2", "softcap": 15.0, "value_residual": True, "context_length": CONTEXT}
-GPT_SIZES = {
+GPT_SIZES: dict[str, dict[str, Any]] = {
+    "4x128": {"num_layers": 4, "width": 128, "num_heads": 2},
     "4x192": {"num_layers": 4, "width": 192, "num_heads": 3},
     "4x256": {"num_layers": 4, "width": 256, "num_heads": 2},
     "6x384": {"num_layers": 6, "width": 384, "num_heads": 3},
@@ -44,11 +45,16 @@ GPT_SIZES = {
 }
 # Bytes want layers before and after the patches, so their global networks have fewer.
 LOCAL = {"context_length": CONTEXT, "encoder_layers": 3, "decoder_layers": 3}
-LOCAL_SIZES = {
+LOCAL_SIZES: dict[str, dict[str, Any]] = {
+    "4x128": {"num_layers": 4, "width": 128, "num_heads": 2, "local_width": 64, "local_heads": 1},
     "4x192": {"num_layers": 4, "width": 192, "num_heads": 3, "local_width": 128, "local_heads": 2},
     "4x256": {"num_layers": 4, "width": 256, "num_heads": 4, "local_width": 128, "local_heads": 2},
     "6x384": {"num_layers": 6, "width": 384, "num_heads": 6, "local_width": 192, "local_heads": 3},
     "8x512": {"num_layers": 8, "width": 512, "num_heads": 8, "local_width": 256, "local_heads": 4},
+}
+WIDE_SIZES = {
+    size: {**shape, "local_width": shape["width"], "local_heads": shape["num_heads"]}
+    for size, shape in LOCAL_SIZES.items()
 }
 SPELLED = {"spelled_bytes": 16}
 NGRAMS = {"ngram_orders": [3, 4, 5, 6], "ngram_rows": 16384}
@@ -80,60 +86,29 @@ ARMS: dict[str, Arm] = {
     "byte-latent, LZ77, n-grams": Arm(
         "byte", {"kind": "byte-latent", "patcher": "lz77", **NGRAMS, **LOCAL}, LOCAL_SIZES
     ),
+    "byte-latent, LZ77, n-grams, wide": Arm(
+        "byte", {"kind": "byte-latent", "patcher": "lz77", **NGRAMS, **LOCAL}, WIDE_SIZES
+    ),
     "HEAT, LZ77": Arm("byte", {"kind": "heat", "segments": "lz77", **LOCAL}, LOCAL_SIZES),
     "HEAT, dictionary": Arm("greedy", {"kind": "heat", "segments": "tokens", **LOCAL}, LOCAL_SIZES),
     "LZ-BLT": Arm("lz77", {"kind": "lz-blt", **LOCAL}, LOCAL_SIZES),
 }
 
 
-def documents_of(path: Path) -> list[bytes]:
-    """Return the texts of JSON lines."""
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["text"].encode() for line in lines]
-
-
-# ------------------------------------------------------------------ one run
-
-
 def train_one(asked: dict[str, Any]) -> dict[str, Any]:
     """Train an arm in one setting and return its figures."""
-    from fastcompress import data, evaluation, models, training
+    from fastcompress import data
     from fastcompress.codec import load_codec
-    from fastcompress.data.canonical_rows import CanonicalRows
-    from fastcompress.training.batches import first_documents
 
     arm = ARMS[asked["arm"]]
     codec = load_codec(Path(asked["codecs"]) / f"{arm.codec}.json")
     tokens = data.TokenDataset.open(Path(asked["shards"]) / arm.codec, "train", codec=codec)
     settings = {**arm.model, **arm.sizes[asked["size"]]}
-    rates = {name: rate * asked["factor"] for name, rate in RATES.items()}
-    config = training.TrainConfig(
-        flops=asked["flops"], batch_size=asked["batch"], seed=asked["seed"], num_evals=1, log_every=50,
-        eval_bytes=asked["eval_bytes"], self_check=False, optimizer={"kind": "muon", **rates}, device=asked["device"],
-    )  # fmt: skip
-    documents = documents_of(Path(asked["validation"]))
-    with tempfile.TemporaryDirectory() as folder:
-        model_config = models.make_model_config(settings, codec)
-        result = training.train(model_config, codec, tokens, documents, config, Path(folder) / "run", progress=False)
-        sample = first_documents(documents, asked["eval_bytes"])
-        scores = {"unmasked": evaluation.evaluate(result.model, codec, sample)}
-        if arm.masks:
-            rows = CanonicalRows(codec, CONTEXT)
-            scores["masked"] = evaluation.evaluate(result.model, codec, sample, rows=rows)
-    best = min(scores.values(), key=lambda score: score.bits_per_byte)
+    figures = training_runs.train(settings, codec, tokens, asked, masks=arm.masks)
     return {
         **{name: asked[name] for name in ("arm", "size", "batch", "factor", "seed", "flops", "eval_bytes")},
         "name": f"{asked['size']}, {asked['batch']} rows, rates x {asked['factor']}",
-        "bits_per_byte": best.bits_per_byte,
-        "is_exact": best.is_exact,
-        "unmasked_bits_per_byte": scores["unmasked"].bits_per_byte,
-        "train_bits_per_byte": result.curve[-1]["train_bits_per_byte"],
-        "steps": result.steps,
-        "tokens": result.tokens,
-        "passes": result.tokens / tokens.num_tokens,
-        "bytes_per_token": tokens.num_bytes / tokens.num_tokens,
-        "parameters": result.model.num_parameters(),
-        "seconds": result.seconds,
+        **figures,
     }
 
 

@@ -35,8 +35,8 @@ LOCAL = {
 }  # fmt: skip
 # Name: codec, model.
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "LZ-BLT": ("lz77", {"kind": "lz-blt", **LOCAL}),  # the slowest begins
     "Byte-GPT": ("byte", GPT),
-    "LZ-BLT": ("lz77", {"kind": "lz-blt", **LOCAL}),
     "HEAT": ("byte", {"kind": "heat", "segments": "lz77", **LOCAL}),
     "byte-latent, spaces": ("byte", {"kind": "byte-latent", "patcher": "space", **LOCAL}),
     "byte-latent, LZ77": ("byte", {"kind": "byte-latent", "patcher": "lz77", **LOCAL}),

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from fastcompress.codec import ByteCodec
+from fastcompress.codec import ByteCodec, LZ77Codec
 from fastcompress.data.shards import TokenDataset
 from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.kinds import KINDS, make_model_config
 from fastcompress.training.checkpoint import load_run
 from fastcompress.training.config import TrainConfig
 from fastcompress.training.device import autocast_for, loss_of
@@ -92,6 +93,23 @@ def test_a_recorded_step_is_the_step(tmp_path: Path, kind: str) -> None:
         run(tmp_path / "recorded", **settings)
     run(tmp_path / "launched", cuda_graph="off", **settings)
     assert losses(tmp_path / "recorded") == pytest.approx(losses(tmp_path / "launched"), rel=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_of_every_kind_are_compiled_and_recorded(tmp_path: Path, kind: str) -> None:
+    """A kind of which one of both fails trains all the same, several times slower; the warning alone says so."""
+    windows = {"window": 16} if kind == "gpt" else {"local_window": 16, "local_heads": 2}
+    codec = LZ77Codec() if kind == "lz-blt" else CODEC
+    shape = {"kind": kind, "num_layers": 1, "num_heads": 2, "width": 64, "context_length": 64}
+    model = make_model_config({**shape, **windows}, codec)
+    data = TokenDataset.from_documents(TEXT, codec)
+    config = CONFIG.override({"compile": "on", "optimizer": {"kind": "muon"}})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="torch.compile failed")
+        warnings.filterwarnings("error", message="the step cannot be recorded")
+        result = train(model, codec, data, TEXT[:3], config, tmp_path, progress=False)
+    scores = [point["validation_bits_per_byte"] for point in result.curve]
+    assert scores[-1] < scores[0]
 
 
 @pytest.mark.parametrize("compile_choice", ["off", "on"])

@@ -46,7 +46,7 @@ def block_mask(context: Context, reach: Reach) -> BlockMask:
     """Return which blocks hold positions that see each other; the same rule as ``Context.visible``."""
     documents = context.documents  # int64[B, T]
     positions = context.positions if reach.in_chunks else None  # int64[B, T]; elsewhere distances say enough
-    num_rows, num_positions = context.ids.shape
+    num_rows, num_positions = context.ids.shape[:2]  # what stands at a position may be several symbols
 
     def sees(row: Tensor, head: Tensor, reader: Tensor, read: Tensor) -> Tensor:
         seen = reader >= read

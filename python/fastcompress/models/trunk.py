@@ -108,7 +108,8 @@ class Context:
     """The input of blocks besides the stream: B rows of T positions.
 
     Attributes:
-        ids: ``int64[B, T]``, the symbols whose embeddings the stream started from.
+        ids: ``int64[B, T]``, the symbols whose embeddings the stream started from; ``int64[B, T, F]`` if there are F
+            of them at each position.
         positions: ``int64[B, T]``; None: 0 .. T - 1 in every row.
         documents: ``int64[B, T]``, the number of each position's document: a position sees its own document only. None
             if each row is one document.

@@ -18,6 +18,9 @@ import click
 
 import results_file
 
+# A run that goes on slower than it should is no measurement.
+FALLBACKS_ARE_ERRORS = "error:torch.compile failed,error:the step cannot be recorded"
+
 
 def header(suite: str, command: str, commit: str) -> dict[str, Any]:
     """Return what a results file says of figures from cards: the suite, the date, the command, commit and machine."""
@@ -76,10 +79,10 @@ class Cards:
         left = self.seconds_left()
         if left <= 0:
             return None
-        place = {**os.environ, "CUDA_VISIBLE_DEVICES": card} if card else None
+        env = {**os.environ, "PYTHONWARNINGS": FALLBACKS_ARE_ERRORS} | ({"CUDA_VISIBLE_DEVICES": card} if card else {})
         try:
             done = subprocess.run(
-                [sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=place
+                [sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=env
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             click.echo(f"{' '.join(command)}: {error}", err=True)

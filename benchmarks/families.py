@@ -77,6 +77,7 @@ ARMS: dict[str, Arm] = {
     "BPE": Arm("bpe", GPT, masks=True),
     "BPE, spelled": Arm("bpe", {**GPT, **SPELLED}, masks=True),
     "codebook, spelled": Arm("codebook", {**GPT, **SPELLED}, masks=True),
+    "dictionary without closure": Arm("greedy", GPT, masks=True),
     "dictionary without closure, spelled": Arm("greedy", {**GPT, **SPELLED}, masks=True),
     "byte-latent, spaces": Arm("byte", {"kind": "byte-latent", "patcher": "space", **LOCAL}, LOCAL_SIZES),
     "byte-latent, spaces, n-grams": Arm(
@@ -256,27 +257,43 @@ def encode(codecs: Path, names: set[str], documents: list[bytes], max_bytes: int
         data.write_shards(out / name, "train", documents, load_codec(codecs / f"{name}.json"))
 
 
+def seeds_of(runs: Iterable[dict[str, Any]], arm: str, flops: float) -> list[dict[str, Any]]:
+    """Return the runs of an arm's best setting under a budget, one a seed; [] without runs."""
+    done = scores_of(runs, arm, flops)
+    if not done:
+        return []
+    *best, _ = best_setting(done)
+    settings = [(run, [run["size"], run["batch"], run["factor"]]) for run in runs if run["arm"] == arm]
+    return [run for run, setting in settings if run["flops"] == flops and setting == best]
+
+
+def difference(own: list[float], other: list[float]) -> str:
+    """Return the difference of two means and its standard error; the error only where both have several values."""
+    gain = f"{statistics.mean(own) - statistics.mean(other):+.4f}"
+    if min(len(own), len(other)) == 1:
+        return gain
+    return f"{gain} ± {math.sqrt(sum(statistics.variance(values) / len(values) for values in (own, other))):.4f}"
+
+
 @main.command()
 @click.argument("results", type=Path)
 def table(results: Path) -> None:
-    """Print the best setting of every arm, over its seeds."""
+    """Print the best setting of every arm over its seeds, and its distance to bytes and to BPE (standard errors)."""
     found = json.loads(results.read_text())
-    heads = ["FLOPs", "arm", "bits per byte", "", "seeds", "size, rows, rates", "bytes/token", "passes"]
+    heads = ["FLOPs", "arm", "bits per byte", "", "seeds", "to bytes", "to BPE", "size, rows, rates"]
+    heads += ["bytes/token", "passes"]
     click.echo(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     for flops in sorted({run["flops"] for run in found["runs"]}):
-        for arm in ARMS:
-            done = scores_of(found["runs"], arm, flops)
-            if not done:
-                continue
-            *setting, _ = best_setting(done)
-            same = [run for run in found["runs"] if run["arm"] == arm and run["flops"] == flops
-                    and [run["size"], run["batch"], run["factor"]] == setting]  # fmt: skip
-            values = [run["bits_per_byte"] for run in same]
-            deviation = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
+        seeds = {arm: same for arm in ARMS if (same := seeds_of(found["runs"], arm, flops))}
+        values = {arm: [run["bits_per_byte"] for run in same] for arm, same in seeds.items()}
+        bpe = min((arm for arm in values if arm.startswith("BPE")), key=lambda arm: statistics.mean(values[arm]))
+        for arm, same in seeds.items():
+            deviation = f" ± {statistics.stdev(values[arm]):.4f}" if len(same) > 1 else ""
             row = [
-                f"{flops:g}", arm, f"{statistics.mean(values):.4f}{deviation}",
-                "exact" if same[0]["is_exact"] else "at most", str(len(values)), same[0]["name"],
-                f"{same[0]['bytes_per_token']:.2f}", f"{same[0]['passes']:.2f}",
+                f"{flops:g}", arm, f"{statistics.mean(values[arm]):.4f}{deviation}",
+                "exact" if same[0]["is_exact"] else "at most", str(len(same)),
+                *("" if arm == other else difference(values[arm], values[other]) for other in ("bytes", bpe)),
+                same[0]["name"], f"{same[0]['bytes_per_token']:.2f}", f"{same[0]['passes']:.2f}",
             ]  # fmt: skip
             click.echo(f"| {' | '.join(row)} |")
 

@@ -53,6 +53,7 @@ def train(
     return {
         "bits_per_byte": best.bits_per_byte,
         "is_exact": best.is_exact,
+        "boundary_bits_per_byte": best.boundary_bits_per_byte,
         "unmasked_bits_per_byte": scores["unmasked"].bits_per_byte,
         "train_bits_per_byte": result.curve[-1]["train_bits_per_byte"],
         "steps": result.steps,

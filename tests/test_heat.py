@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,24 @@ def test_numbers_fall_into_buckets() -> None:
 
 
 # --- the model -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("segments", CODECS)
+def test_bits_of_boundaries_are_told_apart(segments: str) -> None:
+    model, codec = make(segments), CODECS[segments]
+    documents = [b"to be or not to be, " * 6, b"", b"abcabcabc the they"]  # the first has more than one window
+    score = evaluate(model, codec, documents, stride=16)
+    nats = event_nats(model, model.rows(codec), documents, stride=16, batch_size=1)
+    targets = [[*symbols_of(segments, text)[1:], END] for text in documents]
+    bits = [
+        float(value) / math.log(2)
+        for values, symbols in zip(nats, targets, strict=True)
+        for value, symbol in zip(values, symbols, strict=True)
+        if symbol == END_OF_SEGMENT
+    ]
+    assert len(bits) > 10
+    assert score.boundary_bits_per_byte == pytest.approx(sum(bits) / sum(map(len, documents)), rel=1e-4)
+    assert score.boundary_bits_per_byte < score.bits_per_byte
 
 
 @pytest.mark.slow

@@ -173,7 +173,9 @@ def _text(report: dict[str, Any], result: Evaluation) -> str:
         meaning = "exact: no other tokens can spell these bytes"
     else:
         meaning = "an upper bound: other tokens spell the same bytes too"
-    learned = charged = ""
+    learned = charged = boundaries = ""
+    if result.boundary_bits_per_byte is not None:
+        boundaries = f"of these, for where segments end: {result.boundary_bits_per_byte:.4f}\n"
     if result.gain_over_uniform is not None:
         learned = (
             f"gain over a model that has learned nothing: {result.gain_over_uniform:.4f} "
@@ -189,6 +191,7 @@ def _text(report: dict[str, Any], result: Evaluation) -> str:
         f"{count(result.num_bytes, 'byte')}, {count(result.num_tokens, 'token')} of {report['codec']} "
         f"({result.num_bytes / result.num_tokens:.2f} bytes each)\n"
         f"bits per byte: {result.bits_per_byte:.4f} ({meaning})\n"
+        f"{boundaries}"
         f"without the end of documents: {result.bits_per_byte_text:.4f}\n"
         f"{learned}"
         f"perplexity a token: {result.perplexity_per_token:.3f} (compares within {report['codec']} only)\n"

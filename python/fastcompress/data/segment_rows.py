@@ -114,6 +114,11 @@ class SegmentRows(TokenRows):
         return SegmentCodec(self.codec, self.segmenter)
 
     @property
+    def boundary(self) -> int:
+        """The target that ends a segment and stands for no byte."""
+        return END_OF_SEGMENT
+
+    @property
     def places(self) -> Places:
         """The places for segments in a row."""
         return Places(self.context_length, self.symbols_per_place)

@@ -63,6 +63,8 @@ class Evaluation:
         uniform_bits_per_byte: What a model that has learned nothing scores: the same probability for each id. Tokens
             of a good compressor score well for nothing, so the gain over this is what was learned. None where ids are
             masked.
+        boundary_bits_per_byte: The part of ``bits_per_byte`` that says where segments end, for models that are asked
+            for it (HEAT); None for others.
     """
 
     bits_per_byte: float
@@ -76,6 +78,7 @@ class Evaluation:
     context_length: int
     stride: int
     uniform_bits_per_byte: float | None = None
+    boundary_bits_per_byte: float | None = None
 
     @property
     def gain_over_uniform(self) -> float | None:
@@ -141,7 +144,24 @@ def evaluate(
         progress=progress,
     )  # fmt: skip  # float32[events] for each document
     is_masked = hasattr(rows, "canonical")
-    return _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
+    score = _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
+    symbol: int | None = getattr(rows, "boundary", None)
+    if symbol is None:
+        return score
+    return dataclasses.replace(
+        score, boundary_bits_per_byte=bits_per_byte(_nats_of(symbol, nats, rows, documents, stride), num_bytes)
+    )
+
+
+def _nats_of(
+    symbol: int, nats: Sequence[NDArray[np.float32]], rows: Rows, documents: Sequence[bytes], stride: int
+) -> float:
+    """Sum the nats, ``float32[events]`` a document, of the events whose target is a symbol."""
+    total = 0.0
+    for values, document in zip(nats, documents, strict=True):
+        targets = [row["target"][row[WEIGHT] > 0] for row in rows.scoring_rows(document, stride)]
+        total += float(values[np.concatenate(targets) == symbol].astype(np.float64).sum())
+    return total
 
 
 def _evaluation(

@@ -47,6 +47,7 @@ _EVALUATION = {
     "is_exact": _FLAG,
     "precision?": _TEXT,
     "uniform_bits_per_byte?": _NUMBER,
+    "boundary_bits_per_byte?": _NUMBER,
 }
 _ARM = {
     **_all(_TEXT, "name", "label", "prompt", "sample"),

@@ -125,6 +125,10 @@ class LocalRules {
 
     FASTCOMPRESS_INLINED LocalBits<Words> find() const {
         LocalBits<Words> found;
+        if constexpr (kWordRule == BoundaryRules::kKinds) {
+            found.boundaries = kind_starts();
+            return found;
+        }
         found.boundaries = symbol_starts();
         if constexpr (kWordRule == BoundaryRules::kSpaceBefore) {
             add_words_after_spaces(found);
@@ -197,6 +201,13 @@ class LocalRules {
         }
         return spaces_.here() & first_bytes() & before_other;
     }
+    // words: every run of a kind, but that a space which begins a pretoken belongs to the run after it. A space begins
+    // one if no white space stands before it; before the window, which begins at a boundary, none does.
+    FASTCOMPRESS_INLINED Words kind_starts() const {
+        const Words symbol_starts = symbols_.here() & ~symbols_.before(1);
+        const Words after_lone_space = blanks_.before(1) & ~spaces_.before(2);
+        return space_starts() | ((word_starts() | number_starts() | symbol_starts) & ~after_lone_space);
+    }
     // gpt2: one space belongs to the word or number after it.
     FASTCOMPRESS_INLINED void add_words_after_spaces(LocalBits<Words>& found) const {
         found.boundaries |= (word_starts() | number_starts()) & ~blanks_.before(1);
@@ -244,7 +255,7 @@ FASTCOMPRESS_INLINED void BoundaryBits::find_local() {
         store(found.contractions, &contractions_[word]);
         any_contraction |= found.contractions;
         any_uncertain |= found.uncertain;
-        if constexpr (kWordRule != BoundaryRules::kSpaceBefore) {
+        if constexpr (kWordRule == BoundaryRules::kAnyBefore || kWordRule == BoundaryRules::kCasedWords) {
             store(found.newlines_after_symbols, &newlines_after_symbols_[word]);
             store(found.blanks_after_newlines, &blanks_after_newlines_[word]);
             any_absorbed |= found.newlines_after_symbols;
@@ -268,6 +279,7 @@ FASTCOMPRESS_INLINED void BoundaryBits::find_by_rules() {
         case BoundaryRules::kSpaceBefore: find_words.template operator()<BoundaryRules::kSpaceBefore>(); break;
         case BoundaryRules::kAnyBefore: find_words.template operator()<BoundaryRules::kAnyBefore>(); break;
         case BoundaryRules::kCasedWords: find_words.template operator()<BoundaryRules::kCasedWords>(); break;
+        case BoundaryRules::kKinds: find_local<kWordsAtOnce, BoundaryRules::kKinds, true>(); break;
     }
 }
 
@@ -302,7 +314,8 @@ void BoundaryBits::find(const ClassBitmaps& bitmaps) {
     if (any_absorbed_) absorb_newlines();
     if (any_indented_) divide_spaces();
     if (any_long_number_) divide_numbers();
-    if (is_last && size_ > 0 && bitmaps.row(kSpaceRun)[(size_ - 1) / 64] >> (size_ - 1) % 64 & 1) {
+    if (is_last && size_ > 0 && rules_.words != BoundaryRules::kKinds &&
+        bitmaps.row(kSpaceRun)[(size_ - 1) / 64] >> (size_ - 1) % 64 & 1) {
         // White space at the end of the text has rules of its own.
         const uint64_t* spaces = bitmaps.row(kSpaceRun);
         for (size_t end = size_; end > 0 && spaces[(end - 1) / 64] >> (end - 1) % 64 & 1; --end)

@@ -31,6 +31,7 @@ struct BoundaryRules {
         kSpaceBefore,  // " ?\p{L}+", as in gpt2: one space belongs to the word, number or symbols after it
         kAnyBefore,    // "[^\r\n\p{L}\p{N}]?\p{L}+", as in cl100k: so does one other character that is not CR or LF
         kCasedWords,   // the same, but words divide where upper case follows lower case, as in o200k
+        kKinds,  // runs of letters, digits, symbols and white space, as in "words"; one space belongs to the others
     };
     WordRule words = kSpaceBefore;
     uint8_t max_digits = 0;  // the number of digits per pretoken, 1 or 3; 0: numbers do not divide

@@ -42,6 +42,10 @@ void ClassBitmaps::fill(size_t begin) {
     }
     uint64_t any_beyond = 0;
     for (size_t word = 0; word < num_words; ++word) any_beyond |= beyond_[word];
+    if (family_ == RunFamily::kBytes) {
+        for (size_t word = 0; word < num_words; ++word) mutable_row(kLetterRun)[word] |= beyond_[word];
+        return;
+    }
     all_ascii_ = any_beyond == 0;
     if (!all_ascii_) fill_beyond_ascii(num_words);
 }

@@ -49,9 +49,10 @@ enum RunClass : uint8_t {
     kNumRunClasses,
 };
 
-// The bitmaps that a pattern needs besides those that every pattern needs.
-enum class RunFamily : uint8_t { kBasic, kCases, kMarks, kScripts };
-inline constexpr size_t kNumRunFamilies = 4;
+// The bitmaps that a pattern needs besides those that every pattern needs. With kBytes, every byte is a character, and a
+// letter from 0x80 on (common/words.h).
+enum class RunFamily : uint8_t { kBasic, kCases, kMarks, kScripts, kBytes };
+inline constexpr size_t kNumRunFamilies = 5;
 
 // The classes of a family.
 inline std::span<const RunClass> classes_of(RunFamily family) {
@@ -63,7 +64,8 @@ inline std::span<const RunClass> classes_of(RunFamily family) {
         case RunFamily::kCases: return kCases;
         case RunFamily::kMarks: return kMarks;
         case RunFamily::kScripts: return kScripts;
-        case RunFamily::kBasic: break;
+        case RunFamily::kBasic:
+        case RunFamily::kBytes: break;
     }
     return {};
 }

@@ -14,7 +14,7 @@ Method method_of(Pattern pattern) {
         case Pattern::kDeepSeekV3: return {RunFamily::kScripts, next_deepseek_v3, false, {}};
         case Pattern::kStrict: return {RunFamily::kMarks, next_strict, false, {}};
         case Pattern::kWhitespace: return {RunFamily::kBasic, next_whitespace, false, {}};
-        case Pattern::kWords: return {RunFamily::kBasic, next_words, false, {}};
+        case Pattern::kWords: return {RunFamily::kBytes, next_words, true, {kKinds, 0, false}};
         case Pattern::kNone: break;
     }
     return {RunFamily::kBasic, nullptr, false, {}};

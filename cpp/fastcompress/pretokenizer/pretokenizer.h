@@ -5,9 +5,8 @@
 // point and on random strings. With cl100k:
 //   I'll pay $12345.   ->   I | 'll | pay | $ | 123 | 45 | .      (" pay" and " $" include the space before them)
 // Pretokens are not empty, and joined they give the text. Any bytes can be read: a byte outside of every well-formed
-// UTF-8 sequence counts as one character that is not a letter, mark, number, punctuation or white space (`words` reads
-// bytes: those from 0x80 on are letters). The classes
-// are those of kUnicodeVersion (char_class.h).
+// UTF-8 sequence counts as one character that is not a letter, mark, number, punctuation or white space (but `words`
+// reads bytes, of which those from 0x80 on are letters). The classes are those of kUnicodeVersion (char_class.h).
 //
 // Layers, from the bottom up: char_class.h classifies a character; class_bitmaps.h classifies the bytes of a window;
 // scanners.h finds the end of one pretoken; boundary_bits.h finds nearly all boundaries in a window at once, as its

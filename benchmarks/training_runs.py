@@ -38,14 +38,13 @@ def train(
     rates = {name: rate * asked["factor"] for name, rate in RATES.items()}
     config = training.TrainConfig(
         flops=asked["flops"], batch_size=asked["batch"], seed=asked["seed"], num_evals=1, log_every=50,
-        eval_bytes=asked["eval_bytes"], self_check=False, optimizer={"kind": "muon", **rates}, device=asked["device"],
+        eval_bytes=1 << 16, self_check=False, optimizer={"kind": "muon", **rates}, device=asked["device"],
     )  # fmt: skip
-    documents = documents_of(Path(asked["validation"]))
-    sample = first_documents(documents, asked["eval_bytes"])
+    sample = first_documents(documents_of(Path(asked["validation"])), asked["eval_bytes"])
     with tempfile.TemporaryDirectory() as temporary:
         model_config = models.make_model_config(settings, codec)
         place = folder or Path(temporary) / "run"
-        result = training.train(model_config, codec, tokens, documents, config, place, progress=False)
+        result = training.train(model_config, codec, tokens, sample, config, place, progress=False)
         scores = {"unmasked": evaluation.evaluate(result.model, codec, sample)}
         if masks:
             scores["masked"] = evaluation.evaluate(result.model, codec, sample, rows=CanonicalRows(codec, CONTEXT))

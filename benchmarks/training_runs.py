@@ -54,6 +54,7 @@ def train(
         "is_exact": best.is_exact,
         "boundary_bits_per_byte": best.boundary_bits_per_byte,
         "unmasked_bits_per_byte": scores["unmasked"].bits_per_byte,
+        "uniform_bits_per_byte": scores["unmasked"].uniform_bits_per_byte,
         "train_bits_per_byte": result.curve[-1]["train_bits_per_byte"],
         "steps": result.steps,
         "tokens": result.tokens,

@@ -1,4 +1,4 @@
-"""Which way of reading text buys bits per byte for FLOPs: every family searched alike, then three seeds.
+"""Which way of reading text buys bits per byte for FLOPs: every family searched alike, then five seeds.
 
     python benchmarks/families.py prepare --text english/train-20m.jsonl.xz --out codecs
     python benchmarks/families.py run --codecs codecs --text english/train-00.jsonl.xz \\
@@ -286,13 +286,15 @@ def table(results: Path) -> None:
     for flops in sorted({run["flops"] for run in found["runs"]}):
         seeds = {arm: same for arm in ARMS if (same := seeds_of(found["runs"], arm, flops))}
         values = {arm: [run["bits_per_byte"] for run in same] for arm, same in seeds.items()}
-        bpe = min((arm for arm in values if arm.startswith("BPE")), key=lambda arm: statistics.mean(values[arm]))
+        merges = [arm for arm in values if arm.startswith("BPE")]
+        bpe = min(merges, key=lambda arm: statistics.mean(values[arm]), default="")
+        references = ["bytes" if "bytes" in values else "", bpe]
         for arm, same in seeds.items():
             deviation = f" ± {statistics.stdev(values[arm]):.4f}" if len(same) > 1 else ""
             row = [
                 f"{flops:g}", arm, f"{statistics.mean(values[arm]):.4f}{deviation}",
                 "exact" if same[0]["is_exact"] else "at most", str(len(same)),
-                *("" if arm == other else difference(values[arm], values[other]) for other in ("bytes", bpe)),
+                *("" if other in ("", arm) else difference(values[arm], values[other]) for other in references),
                 same[0]["name"], f"{same[0]['bytes_per_token']:.2f}", f"{same[0]['passes']:.2f}",
             ]  # fmt: skip
             click.echo(f"| {' | '.join(row)} |")

@@ -120,7 +120,7 @@ def test_literals_of_gpt2() -> None:
 
 
 def test_a_pattern_of_a_name_runs_as_the_scanner_does() -> None:
-    for name in ("gpt2", "cl100k", "o200k", "llama3", "deepseek-v3", "whitespace"):
+    for name in ("gpt2", "cl100k", "o200k", "llama3", "deepseek-v3", "whitespace", "words"):
         custom = CustomPattern.from_regex(PATTERNS[name])
         for text in random_texts(200, 3):
             data, ends = custom.pretokens(text.encode())

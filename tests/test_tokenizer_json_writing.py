@@ -28,7 +28,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "deepseek-v3", "strict", "whitespace", "none"]
+    "pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "deepseek-v3", "strict", "whitespace", "words", "none"]
 )
 def test_trained_vocabularies(pattern: str, tmp_path: Path) -> None:
     tok = BPE.train(CORPUS, vocab_size=400, pattern=pattern, special_tokens=["<|end|>", "<|pad|>"])

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from fastcompress._arguments import as_instance, as_num_threads
 from fastcompress._canonical import LastTokenStates
+from fastcompress.bpe.custom_pattern import named_pattern
 from fastcompress.bpe.tokenizer import BPE
 from fastcompress.errors import ConfigError
 
@@ -14,7 +15,7 @@ WORD_PATTERN = "words"
 """The named pattern that the strings of ``within_words`` codebooks and dictionaries keep to.
 
 A pretoken is a run of letters, digits or symbols with at most one space before it, or a run of white space. Where one
-ends depends on the bytes at its end and before alone, which is why masks can be exact. Give it to `BPE.train`.
+ends depends on the byte after its end and those before alone, which is why masks can be exact. Give it to `BPE.train`.
 """
 
 _WHITE, _LETTER, _DIGIT, _SYMBOL = range(4)
@@ -56,7 +57,7 @@ class CanonicalPairs(LastTokenStates):
         """
         as_instance(bpe, BPE, "bpe")
         self._splits = bpe.pattern != "none"
-        if self._splits and bpe.pattern != WORD_PATTERN:
+        if self._splits and WORD_PATTERN not in (bpe.pattern, named_pattern([bpe.pattern])):  # older files have a regex
             raise ConfigError(
                 "the vocabulary has another pattern than bpe.WORD_PATTERN and 'none'; where its pretokens end may "
                 "depend on later text, so no mask is exact"

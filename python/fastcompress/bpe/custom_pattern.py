@@ -41,6 +41,8 @@ _OTHER_SPELLINGS = {
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"
         r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
     ],
+    # `bpe.WORD_PATTERN` before it was a name.
+    "words": [r" ?[A-Za-z\x{80}-\x{10ffff}]+| ?[0-9]+| ?[\x00-\x08\x0e-\x1f!-/:-@\[-`{-\x7f]+|[ \t-\r]+"],
 }
 
 

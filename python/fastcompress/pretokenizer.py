@@ -11,18 +11,18 @@ A named pattern is a regular expression known from other tokenizers, for which t
 ``deepseek-v3``  DeepSeek V3 and R1: numbers in threes, Han and kana apart from other scripts, marks with letters
 ``strict``       no pretoken mixes letters with punctuation, numbers or line breaks
 ``whitespace``   words with the single space before them, nothing else
-``words``        runs of letters, digits or symbols with the space before them, and runs of white space, told by bytes
+``words``        runs of letters, digits or symbols with the space before them, and runs of white space; reads bytes
 ``none``         the whole text is one pretoken, so tokens may cross spaces
 ===============  ========================================================================================
 
-``strict`` is specific to this package. Under the other patterns a vocabulary learns several variants of one word, such
+``strict`` is specific to this package. Under most other patterns a vocabulary learns several variants of one word, such
 as ``python``, ``(python`` and ``.python``. Under ``strict``, a token with a letter has only letters, their marks and at
 most one space before them, so that a small vocabulary spends its ids on words. Apostrophes count as punctuation:
 ``don't`` is three pretokens.
 
-``words`` is the split of codebooks and dictionaries ``within_words``. It asks for no tables: every byte from 0x80 on is
-a letter. Where a pretoken ends depends on the byte there and the one before alone, so exact masks exist for BPE, too
-(`fastcompress.bpe.CanonicalPairs`).
+``words`` is the split of codebooks and dictionaries ``within_words``. It needs no Unicode tables: every byte from 0x80
+on is a letter. Whether a pretoken ends before a byte depends on that byte and the two before it alone, not on later
+text, so exact masks exist for BPE, too (`fastcompress.bpe.CanonicalPairs`).
 
 Text may be ``str`` or bytes. Bytes that are not UTF-8 are kept: under the other patterns, a byte that does not begin a
 well-formed sequence counts as one character that is not a letter, mark, number, punctuation or white space.

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @click.option(
     "--vocab-size", type=click.IntRange(256, 2**31), required=True, help="Number of ids, special tokens included."
 )
-@click.option("--pattern", help="Pattern that splits the text: gpt2, cl100k, o200k, whitespace, none, or a regex."
-              "  [default: cl100k]")  # fmt: skip
+@click.option("--pattern", help="Pattern that splits the text: gpt2, cl100k, o200k, llama3, qwen2, deepseek-v3, "
+              "strict, whitespace, words, none, or a regex.  [default: cl100k]")  # fmt: skip
 @click.option("--special-token", "special_tokens", multiple=True,
               help="Text that gets an id of its own; may be repeated.")  # fmt: skip
 @click.option(

@@ -27,12 +27,12 @@ class CanonicalSteps(LastTokenStates):
     """
 
     def __init__(self, codebook: Codebook) -> None:
-        """Make the states of a codebook. Raises ConfigError if it has a pattern: no mask is exact for it."""
+        """Make the states of a codebook. Raises ConfigError if it has a pattern: there is no exact mask for it."""
         as_instance(codebook, Codebook, "codebook")
         if codebook.pattern is not None:
             raise ConfigError(
-                f"the codebook has the pattern {codebook.pattern!r}; where its pretokens end may depend on later text, "
-                "so no mask is exact; train it with within_words instead"
+                f"the codebook has the pattern {codebook.pattern!r}; there is no exact mask for it, so train it with "
+                "within_words instead"
             )
         super().__init__(codebook.num_tokens, codebook.num_tokens + 1)
         self._codebook = codebook

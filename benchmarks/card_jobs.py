@@ -79,7 +79,8 @@ class Cards:
         left = self.seconds_left()
         if left <= 0:
             return None
-        env = {**os.environ, "PYTHONWARNINGS": FALLBACKS_ARE_ERRORS} | ({"CUDA_VISIBLE_DEVICES": card} if card else {})
+        warnings = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), FALLBACKS_ARE_ERRORS]))
+        env = {**os.environ, "PYTHONWARNINGS": warnings} | ({"CUDA_VISIBLE_DEVICES": card} if card else {})
         try:
             done = subprocess.run(
                 [sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True, timeout=left + 30, env=env

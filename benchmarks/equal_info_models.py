@@ -174,8 +174,10 @@ def run(
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             others = pool.submit(train, [arm for arm in wanted if arm not in compiled])
             if compiled:
+                found["runs"] = [run for run in found["runs"] if run["arm"] != "M1"]
                 train(["M1"])
-                train(compiled)
+                if any(run["arm"] == "M1" for run in found["runs"]):
+                    train(compiled)
             others.result()
 
 

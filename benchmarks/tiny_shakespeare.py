@@ -137,8 +137,8 @@ def train_one(asked: dict[str, Any]) -> dict[str, Any]:
         end = training.load_run(Path(folder) / "run", which="last", device=asked["device"]).model
     parts = {"train": train_text[:SLICE], "held out": held_out[:SLICE]}
     scores = {
-        (time, name): evaluation.evaluate(model, codec, [part])
-        for time, model in (("best", result.model), ("end", end))
+        (when, name): evaluation.evaluate(model, codec, [part])
+        for when, model in (("best", result.model), ("end", end))
         for name, part in parts.items()
     }
     fields = {
@@ -147,7 +147,7 @@ def train_one(asked: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: asked[name] for name in ("arm", "name", "seed", "steps")},
         "bits_per_byte": scores["best", "held out"].bits_per_byte,
-        "scores": {f"{name}, {time}": score.bits_per_byte for (time, name), score in scores.items()},
+        "scores": {f"{name}, {when}": score.bits_per_byte for (when, name), score in scores.items()},
         "is_exact": scores["best", "held out"].is_exact,
         "bits_per_token_by_field": fields,
         "continued": {

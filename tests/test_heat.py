@@ -382,7 +382,9 @@ def test_the_command_line_takes_it(segments: str, tmp_path: Path) -> None:
                  "--steps", "3", "--batch-size", "2", "--device", "cpu", "--run-dir", runs)  # fmt: skip
     shown = fastcompress("eval", runs, "--device", "cpu")
     assert "an upper bound" in shown
-    assert json.loads(fastcompress("eval", runs, "--device", "cpu", "--json"))["is_exact"] is False
+    told = json.loads(fastcompress("eval", runs, "--device", "cpu", "--json"))
+    assert told["is_exact"] is False
+    assert f"of these, for where segments end: {told['boundary_bits_per_byte']:.4f}\n" in shown
     assert fastcompress("generate", runs, "--prompt", "to be", "--max-tokens", "9").startswith("to be")
     one = tmp_path / "one.txt"
     one.write_bytes(SENTENCE)

@@ -114,7 +114,7 @@ class SegmentRows(TokenRows):
         return SegmentCodec(self.codec, self.segmenter)
 
     @property
-    def boundary(self) -> int:
+    def boundary_symbol(self) -> int:
         """The target that ends a segment and stands for no byte."""
         return END_OF_SEGMENT
 

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", np.uint8)
 _SYMBOLS = np.frombuffer(b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", np.uint8)
+_DIGITS = np.frombuffer(b"0123456789", np.uint8)
+_WHITE = np.frombuffer(b" \t\n\v\f\r", np.uint8)
 _VISIBLE = np.arange(0x21, 0x7F, dtype=np.uint8)
 _SPACE = np.frombuffer(b" ", np.uint8)
 
@@ -21,7 +23,7 @@ _SPACE = np.frombuffer(b" ", np.uint8)
 _UNCUT: dict[str, list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]] = {
     "strict": [(_LETTERS, _LETTERS), (_SYMBOLS, _SYMBOLS), (_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "whitespace": [(_VISIBLE, _VISIBLE), (_SPACE, _VISIBLE)],
-    "words": [(_LETTERS, _LETTERS), (_SYMBOLS, _SYMBOLS)],  # a space after another is apart from a letter
+    "words": [(kind, kind) for kind in (_LETTERS, _SYMBOLS, _DIGITS, _WHITE)],
     "gpt2": [(_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "cl100k": [(_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],
     "o200k": [(_SPACE, _LETTERS), (_SPACE, _SYMBOLS)],

@@ -63,8 +63,8 @@ class Evaluation:
         uniform_bits_per_byte: What a model that has learned nothing scores: the same probability for each id. Tokens
             of a good compressor score well for nothing, so the gain over this is what was learned. None where ids are
             masked.
-        boundary_bits_per_byte: The part of ``bits_per_byte`` that says where segments end, for models that are asked
-            for it (HEAT); None for others.
+        boundary_bits_per_byte: The part of ``bits_per_byte`` that is paid for the ends of segments, by models that
+            predict them (HEAT); None for others.
     """
 
     bits_per_byte: float
@@ -145,7 +145,7 @@ def evaluate(
     )  # fmt: skip  # float32[events] for each document
     is_masked = hasattr(rows, "canonical")
     score = _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
-    symbol: int | None = getattr(rows, "boundary", None)
+    symbol: int | None = getattr(rows, "boundary_symbol", None)
     if symbol is None:
         return score
     return dataclasses.replace(

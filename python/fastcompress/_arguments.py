@@ -42,6 +42,8 @@ def as_integer(value: SupportsIndex, name: str, least: int, most: int, *, or_non
         TypeError: `value` is not an integer.
         ConfigError: `value` is out of range.
     """
+    if type(value) is int and least <= value <= most:  # the usual call: short texts are encoded in less time
+        return value
     remedy = f", or None for {or_none}" if or_none else ""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} is {shown(value)}; it must be an integer{remedy}")

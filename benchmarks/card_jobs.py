@@ -10,7 +10,7 @@ import queue
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,18 @@ import results_file
 
 # A run that goes on slower than it should is no measurement.
 FALLBACKS_ARE_ERRORS = "error:torch.compile failed,error:the step cannot be recorded"
+
+
+def run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options with which suites run on cards: ``jobs``, ``seconds``, ``device`` and ``commit``."""
+    for option in (
+        click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the measured code."),
+        click.option("--device", default="auto"),
+        click.option("--seconds", default=1e6, help="Start nothing after this time."),
+        click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card."),
+    ):
+        command = option(command)
+    return command
 
 
 def header(suite: str, command: str, commit: str) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from typing import Any
 import click
 
 import card_jobs
-import results_file
 import training_runs
 
 GPT = {
@@ -142,10 +141,7 @@ def one(asked: str) -> None:
 @click.option("--max-bytes", default=60_000_000, show_default=True, help="Of the training text.")
 @click.option("--eval-bytes", default=1 << 18, show_default=True, help="Of the held-out text.")
 @click.option("--arms", default=";".join(ARMS), help="Names, separated by semicolons. Default: all.")
-@click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
-@click.option("--seconds", default=1e6, help="Start nothing after this time.")
-@click.option("--device", default="auto")
-@click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
+@card_jobs.run_options
 def run(
     text: Path, validation: Path, flops: float, out: Path, max_bytes: int, eval_bytes: int, arms: str, jobs: int,
     seconds: float, device: str, commit: str,

@@ -26,7 +26,6 @@ from typing import Any
 import click
 
 import card_jobs
-import results_file
 
 SLICE = 100_000
 STEPS, BATCH, CONTEXT, SEEDS = 5000, 16, 256, 3
@@ -179,10 +178,7 @@ def one(asked: str) -> None:
 @click.option("--text", type=Path, required=True, help="Tiny Shakespeare.")
 @click.option("--out", type=Path, required=True, help="The results file; what it holds is not trained again.")
 @click.option("--steps", default=STEPS, show_default=True)
-@click.option("--jobs", default=1, show_default=True, help="Runs at a time on each card.")
-@click.option("--seconds", default=1e6, help="Start nothing after this time.")
-@click.option("--device", default="auto")
-@click.option("--commit", default=results_file.commit(Path(__file__).parent), help="Of the code that is measured.")
+@card_jobs.run_options
 def run(text: Path, out: Path, steps: int, jobs: int, seconds: float, device: str, commit: str) -> None:
     """Train every arm on both texts."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from fastcompress import lz77
 from fastcompress.codec import LZ77Codec
 from fastcompress.data import TokenDataset, rows
+from fastcompress.data.lz_buckets import Integers
 from fastcompress.data.lz_fields import Choices, LZFields
 from fastcompress.data.lz_rows import TARGET_LEGAL, LZRows, token_patch_ends
 from fastcompress.data.patches import PATCH_END, ends_of_cuts
@@ -31,7 +33,7 @@ params = st.builds(
 )
 
 
-def packed(fields: LZFields, symbols: np.ndarray, choices: Choices) -> np.ndarray:  # type: ignore[type-arg]
+def packed(fields: LZFields, symbols: Integers, choices: Choices) -> npt.NDArray[np.uint8]:
     """The legal symbols of all fields, one after the other, as bits."""
     masks = [fields.legal(symbols, field, choices) for field in range(fields.num_fields)]
     return np.packbits(np.concatenate(masks, axis=1), axis=1, bitorder="little")
@@ -39,7 +41,8 @@ def packed(fields: LZFields, symbols: np.ndarray, choices: Choices) -> np.ndarra
 
 def room_after(ids: list[int], codec: LZ77Codec, place: int) -> int:
     """The bytes of a document up to and including the token at a place of the stream, which is a circle."""
-    num_lengths, room = codec.params.max_length - codec.params.min_length + 1, 0  # type: ignore[operator]
+    assert codec.params.max_length is not None
+    num_lengths, room = codec.params.max_length - codec.params.min_length + 1, 0
     while place >= 0 and (token := ids[place % len(ids)]) != codec.vocab_size:
         room += 1 if token < 256 else (token - 256) % num_lengths + codec.params.min_length
         place -= 1

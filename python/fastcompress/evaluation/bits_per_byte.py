@@ -22,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,29 +139,17 @@ def evaluate(
     num_bytes = sum(map(rows.num_bytes, documents))
     if num_bytes == 0:
         raise DataError("no bytes to evaluate on: all documents are empty")
-    nats = event_nats(
-        model, rows, documents, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
+    boundary: int | None = getattr(rows, "boundary_symbol", None)
+    nats, is_boundary = _scored_events(
+        model, rows, documents, boundary, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
         progress=progress,
-    )  # fmt: skip  # float32[events] for each document
+    )  # fmt: skip  # float32[events] and bool[events] for each document
     is_masked = hasattr(rows, "canonical")
     score = _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
-    symbol: int | None = getattr(rows, "boundary_symbol", None)
-    if symbol is None:
+    if boundary is None:
         return score
-    return dataclasses.replace(
-        score, boundary_bits_per_byte=bits_per_byte(_nats_of(symbol, nats, rows, documents, stride), num_bytes)
-    )
-
-
-def _nats_of(
-    symbol: int, nats: Sequence[NDArray[np.float32]], rows: Rows, documents: Sequence[bytes], stride: int
-) -> float:
-    """Sum the nats, ``float32[events]`` a document, of the events whose target is a symbol."""
-    total = 0.0
-    for values, document in zip(nats, documents, strict=True):
-        targets = [row["target"][row[WEIGHT] > 0] for row in rows.scoring_rows(document, stride)]
-        total += float(values[np.concatenate(targets) == symbol].astype(np.float64).sum())
-    return total
+    of_boundaries = float(np.concatenate(nats)[np.concatenate(is_boundary)].astype(np.float64).sum())
+    return dataclasses.replace(score, boundary_bits_per_byte=bits_per_byte(of_boundaries, num_bytes))
 
 
 def _evaluation(
@@ -201,10 +189,30 @@ def event_nats(
 
     Each event is scored once, in the row in which it has weight 1.
     """
+    return _scored_events(
+        model, rows, documents, None, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
+        progress=progress,
+    )[0]  # fmt: skip
+
+
+def _scored_events(
+    model: LanguageModel,
+    rows: Rows,
+    documents: Sequence[bytes],
+    boundary: int | None,
+    *,
+    stride: int,
+    batch_size: int,
+    device: torch.device | str | None,
+    autocast: contextlib.AbstractContextManager[Any] | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[NDArray[np.float32]], list[NDArray[np.bool_]]]:
+    """What `event_nats` returns, and which events have the target ``boundary``; with None, no list of these."""
     place = device_of(model) if device is None else torch.device(device)
     num_rows = sum(1 for _ in _scoring_rows(rows, documents, stride)) if progress is not None else 0
     num_done = 0
     scored: dict[tuple[int, int], NDArray[np.float32]] = {}
+    marked: dict[tuple[int, int], NDArray[np.bool_]] = {}
     with evaluation_mode(model), torch.inference_mode():
         for batch in _batches(_scoring_rows(rows, documents, stride), rows.context_length, batch_size):
             columns = rows.stack([row for _, row in batch])  # [B, S] each
@@ -212,18 +220,26 @@ def event_nats(
             with autocast or contextlib.nullcontext():
                 nats = model.nats(tensors).cpu().numpy()  # float32[B, S]
             for values, (place_of_row, row) in zip(nats, batch, strict=True):
-                scored[place_of_row] = values[: len(row[WEIGHT])][row[WEIGHT] > 0]  # float32[scored]
+                counts = row[WEIGHT] > 0  # bool[events of the row]
+                scored[place_of_row] = values[: len(counts)][counts]  # float32[scored]
+                if boundary is not None:
+                    marked[place_of_row] = row["target"][counts] == boundary
             num_done += len(batch)
             if progress is not None:
                 progress(num_done, num_rows)
-    parts: list[list[NDArray[np.float32]]] = [[] for _ in documents]
-    for index, number in sorted(scored):
-        parts[index].append(scored[index, number])
-    whole = [np.concatenate(part) for part in parts]
+    whole = _by_document(scored, len(documents))
     for index, values in enumerate(whole):
         if not np.isfinite(values).all():
             raise DataError(f"the model's loss on document {index} is not finite: its weights or logits overflowed")
-    return whole
+    return whole, _by_document(marked, len(documents)) if boundary is not None else []
+
+
+def _by_document(of_rows: Mapping[tuple[int, int], NDArray[Any]], num_documents: int) -> list[NDArray[Any]]:
+    """Join the values of each document's rows, in order; every document has a row."""
+    parts: list[list[NDArray[Any]]] = [[] for _ in range(num_documents)]
+    for index, number in sorted(of_rows):
+        parts[index].append(of_rows[index, number])
+    return [np.concatenate(part) for part in parts]
 
 
 PlacedRow = tuple[tuple[int, int], Row]  # the number of its document, and its own in there

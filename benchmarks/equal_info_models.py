@@ -107,12 +107,15 @@ def train_m1(asked: dict[str, Any]) -> dict[str, Any]:
     folder = Path(asked["folder"])
     tokens = data.TokenDataset.from_documents(training_runs.documents_of(Path(asked["text"])), codec.ByteCodec())
     figures = training_runs.train(M1, codec.ByteCodec(), tokens, asked, masks=False, folder=folder / "m1")
-    for name, arguments in COMPILED.items():
-        command = [sys.executable, "-m", "fastcompress.cli", "codebook", str(folder / "m1"), "-o"]
-        subprocess.run([*command, str(folder / f"{name}.json"), *arguments], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "fastcompress.cli", "codebook", str(folder / "m1"), "-o"]
+    compilations = [
+        subprocess.Popen([*command, str(folder / f"{name}.json"), *arguments], stdout=subprocess.DEVNULL)
+        for name, arguments in COMPILED.items()
+    ]
     text = training_runs.documents_of(Path(asked["validation"]))[0][:REPORT_BYTES]
     model = NextByteWeights(training.load_run(folder / "m1", device=asked["device"]).model, batch_size=1)
     reports = {bits: PaperWindows(frequencies(model), bits=bits).report(text) for bits in (16, 32)}
+    assert all(compilation.wait() == 0 for compilation in compilations)
     as_published = {
         f"{bits} bits": {"windows": report.num_windows, "wrong": report.num_wrong, "bytes": report.num_symbols}
         for bits, report in reports.items()

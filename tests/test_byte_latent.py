@@ -226,6 +226,15 @@ def test_the_whole_way_of_a_run(tmp_path: Path) -> None:
     assert text.encode() == document[20:60]
 
 
+def test_dropout_acts_in_training_alone() -> None:
+    model, plain = make(dropout=0.5), make()
+    plain.load_state_dict(model.state_dict())
+    batch = model.random_batch(2, 48)
+    assert torch.equal(model.nats(batch), plain.nats(batch))
+    model.train()
+    assert not torch.equal(model.nats(batch), model.nats(batch))
+
+
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="a model of bytes needs byte"):
         make_model_config({"kind": "byte-latent"}, CharCodec("abc"))
@@ -239,4 +248,6 @@ def test_bad_settings_are_refused() -> None:
         patch_rows(CODEC, 16, "space", 5, 4)
     with pytest.raises(ConfigError, match="local_width is 18; it must be a multiple of twice its 4 heads"):
         ByteLatentConfig(local_width=18)
+    with pytest.raises(ConfigError, match=r"dropout must be in \[0, 1\), not 1"):
+        ByteLatentConfig(dropout=1)
     assert LZ77Patcher(lz77.Params(window=64)).name != LZ77Patcher().name

@@ -10,7 +10,7 @@ from fastcompress.errors import ConfigError
 from fastcompress.models.attention import ROTARY_BASE, ExclusiveKind
 from fastcompress.models.blocks import MLPKind, NormKind
 from fastcompress.models.engram import check_tables
-from fastcompress.models.settings import check_choices, check_counts, check_positive, is_number, whole_numbers
+from fastcompress.models.settings import check_choices, check_counts, check_dropout, check_positive, whole_numbers
 from fastcompress.models.trunk import WHOLE_REACH, Reach
 
 PositionKind = Literal["learned", "rope"]
@@ -102,8 +102,7 @@ class GPTSettings:
             raise ConfigError(f"num_heads {self.num_heads} must be a multiple of kv_heads {self.kv_heads}")
         if self.positions == "rope" and self.width // self.num_heads % 2:
             raise ConfigError(f"rope needs an even head size, not width / num_heads = {self.width // self.num_heads}")
-        if not is_number(self.dropout) or not 0.0 <= self.dropout < 1.0:
-            raise ConfigError(f"dropout must be in [0, 1), not {self.dropout!r}")
+        check_dropout(self.dropout)
         if not isinstance(self.window_pattern, str) or not self.window_pattern or set(self.window_pattern) - set("SCL"):
             raise ConfigError(f"window_pattern is {self.window_pattern!r}; it must be letters S, C and L, one or more")
         if self.spelled_bytes != 0:

@@ -37,7 +37,7 @@ from fastcompress.models.local_global_decoding import LocalGlobalCache, read_wit
 from fastcompress.models.patch_attention import PatchAttention
 from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, LanguageModel, ModelSize
 from fastcompress.models.roles import MemoryTable
-from fastcompress.models.settings import check_counts, settings_from_json
+from fastcompress.models.settings import check_counts, check_dropout, settings_from_json
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.models.trunk import Cache, Context, Reach, Trunk, in_stream_type
 
@@ -59,6 +59,7 @@ class LocalGlobalConfig(ABC):
         encoder_layers, decoder_layers, local_heads: Of the local networks.
         local_window: Symbols that a symbol sees in the local networks, itself included.
         cross_attention: Symbols attend to all patches known to them, before the decoder.
+        dropout: Dropout probability of what attention and MLPs add, in all three networks.
     """
 
     context_length: int = 1024
@@ -71,6 +72,7 @@ class LocalGlobalConfig(ABC):
     local_heads: int = 4
     local_window: int = 256
     cross_attention: bool = False
+    dropout: float = 0.0
 
     kind: ClassVar[str]
     vocab_size: ClassVar[int]
@@ -79,6 +81,7 @@ class LocalGlobalConfig(ABC):
         counts = ("context_length", "width", "num_layers", "num_heads", "encoder_layers", "decoder_layers")
         check_counts(self, *counts, "local_heads", "local_window")
         check_counts(self, "local_width", may_lack=("local_width",))
+        check_dropout(self.dropout)
         for name, width, heads in (("width", self.width, self.num_heads), ("local_width", self.d, self.local_heads)):
             if width % (2 * heads):
                 raise ConfigError(f"{name} is {width}; it must be a multiple of twice its {heads} heads")
@@ -122,19 +125,22 @@ class LocalGlobalConfig(ABC):
         with torch.device("meta"):
             model = self.build(kernels)
         local = (self.encoder_layers + self.decoder_layers) * self.d * self.context_length
+        per_width = 34 + (4 if self.dropout else 0)  # what both branches add is kept twice, and the masks
         roles = model.parameter_roles()
         return ModelSize(
             parameters=model.num_parameters(),
             table_parameters=self.vocab_size * self.d * 2,
             matrix_parameters=sum(p.numel() for name, p in model.named_parameters() if roles[name] == "matrix"),
-            activations_per_row=34 * (local + self.num_layers * self.width * self.num_patches),
+            activations_per_row=per_width * (local + self.num_layers * self.width * self.num_patches),
             logits_per_row=self.context_length * self.vocab_size,
             logits_at_once=max(kernels.logits_at_once or piece_of(device_type), self.vocab_size),
             bytes_per_logit=bytes_per_logit(device_type),
         )
 
 
-def make_blocks(layers: int, width: int, heads: int, length: int, window: int | None, kernels: Kernels) -> Trunk:
+def make_blocks(
+    layers: int, width: int, heads: int, length: int, window: int | None, dropout: float, kernels: Kernels
+) -> Trunk:
     """Make pre-norm blocks as in the preset ``modern``: rotary positions, norms of queries and keys, SwiGLU."""
     return Trunk(
         Block(
@@ -144,7 +150,7 @@ def make_blocks(layers: int, width: int, heads: int, length: int, window: int | 
             ),
             make_mlp("swiglu", width, bias=False),
             (RMSNorm(), RMSNorm()),
-            dropout=0.0,
+            dropout=dropout,
         )
         for _ in range(layers)
     )  # fmt: skip
@@ -162,13 +168,14 @@ class LocalGlobalModel(NextTokenModel):
         super().__init__()
         self.config, self.kernels, self.context_length = config, kernels, config.context_length
         self.vocab_size, self.num_patches = config.vocab_size, config.num_patches
-        local = (config.d, config.local_heads, config.context_length, config.local_window, kernels)
+        local = (config.d, config.local_heads, config.context_length, config.local_window, config.dropout, kernels)
         self.embedding = self.make_embedding()
         self.encoder = make_blocks(config.encoder_layers, *local)
         self.enter = nn.Linear(config.d, config.width, bias=False)
         self.start = nn.Parameter(torch.zeros(config.width))  # [D]: what symbols read before a patch is known
         places = max(1, self.num_patches)
-        self.trunk = make_blocks(config.num_layers, config.width, config.num_heads, places, None, kernels)
+        large = (config.width, config.num_heads, places, None, config.dropout, kernels)
+        self.trunk = make_blocks(config.num_layers, *large)
         self.leave = nn.Linear(config.width, config.d, bias=False)
         heads = (config.local_heads, self.num_patches + 1, kernels.attention)
         self.patch_attention = PatchAttention(config.d, config.width, *heads) if config.cross_attention else None

@@ -77,6 +77,12 @@ def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()
             raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
 
 
+def check_dropout(value: object) -> None:
+    """Check that a probability of dropout is one, and below 1. Raises ConfigError."""
+    if not (is_number(value) and 0.0 <= value < 1.0):
+        raise ConfigError(f"dropout must be in [0, 1), not {value!r}")
+
+
 def is_number(value: object) -> bool:
     """Return whether a value is an int or a float, but not a bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -93,7 +93,7 @@ def continued(model: Any, codec: Any, held_out: bytes, train_text: bytes, genera
     begin = time.perf_counter()
     for lane, piece in draw_text(stepper, samplers, lanes, max_tokens=20 * GENERATED):  # a token has up to 20 symbols
         texts[lane] += piece
-        if min(map(len, texts)) >= GENERATED:
+        if all(done or len(text) >= GENERATED for done, text in zip(stepper.done, texts, strict=True)):
             break
     seconds = time.perf_counter() - begin
     words = [evaluation.unknown_words(text, train_text.decode()) for text in texts]

@@ -77,7 +77,7 @@ def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()
             raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
 
 
-def check_dropout(value: object) -> None:
+def check_dropout(value: Any) -> None:
     """Check that a probability of dropout is one, and below 1. Raises ConfigError."""
     if not (is_number(value) and 0.0 <= value < 1.0):
         raise ConfigError(f"dropout must be in [0, 1), not {value!r}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcompress import BPE
+from fastcompress.errors import DataError
 from fastcompress.pretokenizer import PATTERNS
 from tests.reference import bpe as oracle
 
@@ -61,6 +63,27 @@ def test_text_round_trips_and_streams(text: str, pattern: str) -> None:
     stream = tok.decode_stream()
     assert "".join(stream.push(i) for i in ids) == text
     assert stream.finish() == ""
+
+
+@given(
+    pieces=st.lists(st.one_of(any_text, st.sampled_from(["<|end|>", "<|end", "\ud800"])), max_size=5),
+    repeats=st.sampled_from([1, 40]),
+    as_bytes=st.booleans(),
+    pattern=patterns,
+)
+@settings(max_examples=300, deadline=None)
+def test_usual_arguments_change_nothing(pieces: list[str], repeats: int, as_bytes: bool, pattern: str) -> None:
+    """They take a way of their own through the core."""
+    tok, text = trained[pattern], "".join(pieces) * repeats
+    given: str | bytes = text.encode("utf-8", "surrogatepass") if as_bytes else text
+    if "<|end|>" in text:
+        for encode in (tok.encode, tok.encode_to_numpy):
+            with pytest.raises(DataError, match="the text holds the special token"):
+                encode(given)
+        return
+    usual = tok.encode(given)
+    assert usual == tok.encode_to_numpy(given).tolist() == tok.encode(given, num_threads=1)
+    assert usual == tok.encode_to_numpy(given, np.uint32, disallowed_special=["<|end|>"]).tolist()
 
 
 @given(texts=st.lists(st.one_of(any_text, st.binary(max_size=30)), max_size=20), threads=st.integers(1, 5))

@@ -13,9 +13,16 @@ namespace {
 
 using bpe::TokenId;
 
+// A text of so many bytes is encoded in less time than it takes to hand the GIL to another thread, and its ids are
+// copied in less time than it takes to make an object that owns them.
+constexpr size_t kFewBytes = 1024;
+
 py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     const size_t size = tokens.size();
-    return to_array(tokens.release(), size);
+    if (size > kFewBytes) return to_array(tokens.release(), size);
+    py::array_t<TokenId> array(static_cast<py::ssize_t>(size));
+    std::ranges::copy(tokens.tokens(), array.mutable_data());
+    return array;
 }
 
 void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
@@ -75,15 +82,13 @@ bpe::TextMethod method_of(const Tokenizer& tokenizer, const py::bytes& allowed) 
     }};
 }
 
-bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
-                             std::optional<size_t> num_threads) {
+bpe::TokenBuffer encode_bytes(Tokenizer& tokenizer, Bytes bytes, const py::bytes& allowed,
+                              std::optional<size_t> num_threads) {
     constexpr size_t kManyBytes = size_t{1} << 20;  // below this, threads are started only on request
-    const TextView view(text, Surrogates::kReplace);
-    const Bytes bytes = view.bytes();
     check_size(bytes, tokenizer.text_encoder.max_text_bytes());
     const bpe::TextMethod method = method_of(tokenizer, allowed);
     const size_t threads = !num_threads && bytes.size() < kManyBytes ? 1 : num_threads_or_default(num_threads);
-    return without_gil([&] {
+    const auto encode = [&] {
         if (threads > 1) {
             const unicode::StoredText stored(bytes);
             return std::move(bpe::encode_batch(tokenizer.pool, {&stored, 1}, threads, method).tokens);
@@ -94,7 +99,36 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
             method.encode_texts(encoder, {&bytes, 1}, tokens, &end);
         });
         return tokens;
-    });
+    };
+    return bytes.size() <= kFewBytes ? encode() : without_gil(encode);
+}
+
+bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
+                             std::optional<size_t> num_threads) {
+    const TextView view(text, Surrogates::kReplace);
+    return encode_bytes(tokenizer, view.bytes(), allowed, num_threads);
+}
+
+// Encodes a text in which no special token is allowed; nothing if it holds one. That is what most calls ask for, so
+// they get it with one argument.
+std::optional<bpe::TokenBuffer> encode_without_special(Tokenizer& tokenizer, py::handle text) {
+    const TextView view(text, Surrogates::kReplace);
+    const Bytes bytes = view.bytes();
+    const auto has_special = [&] { return tokenizer.text_encoder.has_special(bytes); };
+    if (bytes.size() <= kFewBytes ? has_special() : without_gil(has_special)) return std::nullopt;
+    return encode_bytes(tokenizer, bytes, py::bytes(), std::nullopt);
+}
+
+py::object encode_without_special_to_list(Tokenizer& tokenizer, py::handle text) {
+    const auto tokens = encode_without_special(tokenizer, text);
+    if (!tokens) return py::none();
+    return tokenizer.id_objects.list(tokens->tokens());
+}
+
+py::object encode_without_special_to_array(Tokenizer& tokenizer, py::handle text) {
+    auto tokens = encode_without_special(tokenizer, text);
+    if (!tokens) return py::none();
+    return to_token_array(std::move(*tokens));
 }
 
 py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
@@ -261,6 +295,8 @@ void bind_encoding(py::class_<Tokenizer>& tokenizer) {
     tokenizer.def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes(), py::arg("num_threads") = 1)
         .def("encode_to_list", &encode_to_list, py::arg("text"), py::arg("allowed") = py::bytes(),
              py::arg("num_threads") = 1)
+        .def("encode_without_special", &encode_without_special_to_array, py::arg("text"))
+        .def("encode_without_special_to_list", &encode_without_special_to_list, py::arg("text"))
         .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
         .def("encode_batch_to_lists", &encode_batch_to_lists, py::arg("texts"), py::arg("num_threads"),
              py::arg("allowed") = py::bytes())

@@ -63,10 +63,27 @@ void test_growing_loses_nothing(size_t num_ids) {
     CHECK(num_lost == num_lost_before);
 }
 
+// A key of bytes alone is the key of the same bytes before others, and differs from those of other sizes.
+void test_short_keys() {
+    const std::string text(
+        "\0\xff\x80"
+        "0123456789abcdefghijklmnopqrs",
+        32);
+    for (size_t begin = 0; begin < 14; ++begin) {
+        for (size_t size = 1; size <= ShortKey::kMaxBytes; ++size) {
+            const std::string alone = text.substr(begin, size);
+            const std::string copy = alone + std::string(16, 'z');
+            CHECK(key_of(alone) == ShortKey::of_readable(as_bytes(copy).data(), size));
+            CHECK(!(key_of(alone) == ShortKey::of_readable(as_bytes(copy).data(), size % ShortKey::kMaxBytes + 1)));
+        }
+    }
+}
+
 }  // namespace
 }  // namespace fastcompress::bpe
 
 int main() {
+    fastcompress::bpe::test_short_keys();
     fastcompress::bpe::test_growing_loses_nothing(size_t{1} << 16);  // ids of 16 bits in an entry
     fastcompress::bpe::test_growing_loses_nothing(size_t{1} << 18);  // of 18
     fastcompress::bpe::test_growing_loses_nothing(size_t{1} << 21);  // of 32

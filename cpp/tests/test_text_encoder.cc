@@ -83,6 +83,10 @@ void test_flags() {
     CHECK(encode(vocabulary, "<r> <l><r>", false) == (Ids{302, 301, 302}));
     CHECK(encode(vocabulary, "a<w> <w>", false) == (Ids{'a', '<', 'w', '>', ' ', 303}));
     CHECK(encode(vocabulary, "<w>\xc3\xa9", false) == (Ids{'<', 'w', '>', 0xc3, 0xa9}));
+    const TextEncoder text_encoder(vocabulary);
+    CHECK(text_encoder.has_special(as_bytes("a<s>b")));
+    CHECK(!text_encoder.has_special(as_bytes("a<l><w> s>")));  // added tokens, but not special ones
+    CHECK(!TextEncoder(*Vocabulary::make(small_spec())).has_special(as_bytes("<s>")));
 }
 
 void test_options() {

@@ -23,9 +23,12 @@ void ClassBitmaps::fill(size_t begin) {
     const size_t size = end_ - begin;
     const size_t num_words = (size + 63) / 64;
     // Words that are read past the window are zero: up to seven where eight are computed at once, and one after those.
+    // (All of the last eight are cleared: a fixed number of words takes no loop.)
+    const size_t last_eight = num_words == 0 ? 0 : (num_words - 1) / 8 * 8;
     for_each_row([&](uint64_t* bits) {
         bits[-1] = 0;
-        std::fill_n(bits + num_words, (8 - num_words % 8) % 8 + 1, 0);
+        std::fill_n(bits + last_eight, 8, 0);
+        bits[last_eight + 8] = 0;
     });
     // The last bytes of the text are copied to a buffer of 64 bytes, all of which kernels read.
     const size_t num_direct = std::min(num_words, (text_.size() - begin) / 64);

@@ -36,6 +36,9 @@ from fastcompress.bpe.vocabulary import Vocabulary
 from fastcompress.errors import DataError
 from fastcompress.pretokenizer import split_ends, utf8
 
+# The usual arguments, by which short texts take the shortest way.
+NO_TEXTS, ALL, UINT32 = (), "all", np.uint32
+
 
 class BPE(Vocabulary):
     """A byte pair encoding tokenizer. Immutable; safe to share between threads.
@@ -77,6 +80,13 @@ class BPE(Vocabulary):
             DataError: The text holds a disallowed special token.
             TypeError: An argument is of a wrong type.
         """
+        if allowed_special is NO_TEXTS and disallowed_special is ALL and num_threads is None and self._custom is None:
+            try:
+                ids = self._core.encode_without_special_to_list(text)
+                if ids is not None:
+                    return ids
+            except TypeError:
+                pass  # for the error below
         rules = self._special.rules(allowed_special, disallowed_special)
         if rules.refused or rules.refused_others:
             self._refuse(text, rules)
@@ -129,13 +139,20 @@ class BPE(Vocabulary):
             ConfigError: `dtype` cannot hold every id.
             DataError: The text holds a disallowed special token.
         """
-        if dtype is not np.uint32:
+        if dtype is not UINT32:
             check_dtype(dtype, self.vocab_size)
+        elif allowed_special is NO_TEXTS and disallowed_special is ALL and num_threads is None and self._custom is None:
+            try:
+                ids = self._core.encode_without_special(text)
+                if ids is not None:
+                    return ids
+            except TypeError:
+                pass  # for the error below
         rules = self._special.rules(allowed_special, disallowed_special)
         if rules.refused or rules.refused_others:
             self._refuse(text, rules)
         tokens = encode_to_array(self._core, self._custom, text, rules.allowed, num_threads)
-        return tokens if dtype is np.uint32 else tokens.astype(dtype, copy=False)
+        return tokens if dtype is UINT32 else tokens.astype(dtype, copy=False)
 
     def count(self, text: Text, *, allowed_special: Specials = (), disallowed_special: Specials = "all") -> int:
         """Return the number of ids of a text, without making a list of them: four bytes of memory per token.

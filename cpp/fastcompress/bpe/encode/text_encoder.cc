@@ -35,9 +35,12 @@ TextEncoder::TextEncoder(const Vocabulary& vocabulary)
     // tiktoken, which knows special tokens only, seeks the allowed ones; `tokenizers` seeks all, and takes those that
     // are not allowed for text. They differ in texts where one token overlaps another.
     without_special_.assign(tokens.size(), has_ordinary_tokens ? Treatment::kText : Treatment::kIgnored);
+    only_special_.assign(tokens.size(), Treatment::kIgnored);
     for (size_t i = 0; i < tokens.size(); ++i) {
         if (is_sought_always(tokens[i])) without_special_[i] = Treatment::kToken;
+        if (tokens[i].flags & kSpecial) only_special_[i] = Treatment::kToken;
     }
+    seeks_no_special_ = std::ranges::count(only_special_, Treatment::kToken) == 0;
 }
 
 size_t TextEncoder::max_text_bytes() const {
@@ -58,6 +61,11 @@ std::optional<TextEncoder::Occurrence> TextEncoder::find_special(Bytes text, std
     for (size_t i = 0; i < wanted.size(); ++i) {
         if (wanted[i] != 0) treatments[i] = Treatment::kToken;
     }
+    return find_first(text, treatments);
+}
+
+std::optional<TextEncoder::Occurrence> TextEncoder::find_first(Bytes text,
+                                                               std::span<const Treatment> treatments) const {
     const auto find = [&](const AddedTokenMatcher& matcher, Bytes bytes) -> std::optional<Occurrence> {
         const AddedTokenMatcher::Match match = matcher.find(bytes, 0, treatments);
         if (match.begin == bytes.size()) return std::nullopt;

@@ -31,6 +31,8 @@ class TextEncoder {
         uint32_t index;   // of the token
     };
     std::optional<Occurrence> find_special(Bytes text, std::span<const uint8_t> wanted) const;
+    // Whether any special token occurs in a text.
+    bool has_special(Bytes text) const { return !seeks_no_special_ && find_first(text, only_special_).has_value(); }
 
     // Calls on_text(Bytes) for every stretch of ordinary text, as it is to be cut into pretokens (the bytes are valid
     // during the call), and on_token(TokenId) for every added token.
@@ -42,9 +44,13 @@ class TextEncoder {
     void encode(Bytes text, std::span<const Treatment> treatments, Encoder& encoder, TokenBuffer& out) const;
 
   private:
+    std::optional<Occurrence> find_first(Bytes text, std::span<const Treatment> treatments) const;
+
     const Vocabulary& vocabulary_;
     bool is_plain_;
+    bool seeks_no_special_;
     std::vector<Treatment> without_special_;  // what becomes of each added token if no special one is allowed
+    std::vector<Treatment> only_special_;     // special tokens are searched for, others are not
     AddedTokenMatcher raw_;
     AddedTokenMatcher normalized_;
 };

@@ -23,31 +23,34 @@ struct ShortKey {
     // A hash that differs from process to process, like hash_bytes().
     uint64_t hash() const { return mix64(low ^ std::rotl(high * 0x9e3779b97f4a7c15u, 32) ^ hash_seed()); }
 
-    // Returns the key of 1 to kMaxBytes bytes.
+    // Returns the key of 1 to kMaxBytes bytes, and reads no others. Words that overlap, rather than a copy: words read
+    // where single bytes were just written would wait for those.
     static ShortKey of(Bytes bytes) {
-        uint8_t padded[16] = {};
-        std::memcpy(padded, bytes.data(), bytes.size());
-        return of_readable(padded, bytes.size());
+        const uint8_t* const data = bytes.data();
+        const size_t size = bytes.size();
+        uint64_t low, high = uint64_t{size} << 56;
+        if (size >= 8) {
+            low = load<uint64_t>(data);
+            if (size > 8) high |= load<uint64_t>(data + size - 8) >> (64 - 8 * (size - 8));
+        } else if (size >= 4) {
+            low = load<uint32_t>(data) | uint64_t{load<uint32_t>(data + size - 4)} << 8 * (size - 4);
+        } else {
+            low = data[0] | uint64_t{data[size / 2]} << 8 * (size / 2) | uint64_t{data[size - 1]} << 8 * (size - 1);
+        }
+        return {low, high};
     }
     // The same if 16 bytes can be read from `data` on, whatever the size: a few instructions without a branch. For a
     // size above kMaxBytes the result is meaningless.
     static ShortKey of_readable(const uint8_t* data, size_t size) {
-        uint64_t low;
-        uint64_t high;
-        std::memcpy(&low, data, 8);
-        std::memcpy(&high, data + 8, 8);
         const auto row = static_cast<uint8_t>(size);
-        return {low & kRows.low[row], (high & kRows.high[row]) | kRows.length[row]};
+        return {load<uint64_t>(data) & kRows.low[row],
+                (load<uint64_t>(data + 8) & kRows.high[row]) | kRows.length[row]};
     }
     // Returns a hash of more than kMaxBytes bytes as a key. It differs from all other keys, because its length is 0.
     static ShortKey of_long(Bytes bytes) {
         const uint8_t* data = bytes.data();
         const size_t size = bytes.size();
-        const auto word = [&](size_t i) {
-            uint64_t value;
-            std::memcpy(&value, data + i, 8);
-            return value;
-        };
+        const auto word = [&](size_t i) { return load<uint64_t>(data + i); };
         const uint64_t seed = hash_seed();
         uint64_t low = seed ^ size;
         for (size_t i = 0; i + 16 < size; i += 16) low = fold_multiply(low ^ word(i), seed ^ word(i + 8));
@@ -70,6 +73,13 @@ struct ShortKey {
         }
     };
     static const Rows kRows;
+
+    template <class Word>
+    static Word load(const uint8_t* data) {
+        Word word;
+        std::memcpy(&word, data, sizeof(word));
+        return word;
+    }
 };
 
 inline constexpr ShortKey::Rows ShortKey::kRows;

@@ -109,26 +109,42 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     return encode_bytes(tokenizer, view.bytes(), allowed, num_threads);
 }
 
-// Encodes a text in which no special token is allowed; nothing if it holds one. That is what most calls ask for, so
-// they get it with one argument.
-std::optional<bpe::TokenBuffer> encode_without_special(Tokenizer& tokenizer, py::handle text) {
+// Below, what most calls ask for, with few arguments and checks. TypeError for whatever else than a text, and than None
+// or an int from 1 to 65535 as the number of threads: BPE then looks more closely.
+std::optional<size_t> usual_num_threads(py::handle given) {
+    if (given.is_none()) return std::nullopt;
+    if (PyLong_CheckExact(given.ptr())) {
+        int overflow = 0;
+        const long number = PyLong_AsLongAndOverflow(given.ptr(), &overflow);
+        if (number >= 1 && number <= 0xffff) return static_cast<size_t>(number);
+    }
+    throw py::type_error("num_threads is neither None nor an int from 1 to 65535");
+}
+
+// Encodes a text that holds no special token; nothing if it holds one.
+std::optional<bpe::TokenBuffer> encode_without_special(Tokenizer& tokenizer, py::handle text, py::handle num_threads) {
     const TextView view(text, Surrogates::kReplace);
     const Bytes bytes = view.bytes();
     const auto has_special = [&] { return tokenizer.text_encoder.has_special(bytes); };
     if (bytes.size() <= kFewBytes ? has_special() : without_gil(has_special)) return std::nullopt;
-    return encode_bytes(tokenizer, bytes, py::bytes(), std::nullopt);
+    return encode_bytes(tokenizer, bytes, py::bytes(), usual_num_threads(num_threads));
 }
 
-py::object encode_without_special_to_list(Tokenizer& tokenizer, py::handle text) {
-    const auto tokens = encode_without_special(tokenizer, text);
+py::object encode_without_special_to_list(Tokenizer& tokenizer, py::handle text, py::handle num_threads) {
+    const auto tokens = encode_without_special(tokenizer, text, num_threads);
     if (!tokens) return py::none();
     return tokenizer.id_objects.list(tokens->tokens());
 }
 
-py::object encode_without_special_to_array(Tokenizer& tokenizer, py::handle text) {
-    auto tokens = encode_without_special(tokenizer, text);
+py::object encode_without_special_to_array(Tokenizer& tokenizer, py::handle text, py::handle num_threads) {
+    auto tokens = encode_without_special(tokenizer, text, num_threads);
     if (!tokens) return py::none();
     return to_token_array(std::move(*tokens));
+}
+
+py::list encode_ordinary_to_list(Tokenizer& tokenizer, py::handle text, py::handle num_threads) {
+    return tokenizer.id_objects.list(
+        encode_text(tokenizer, text, py::bytes(), usual_num_threads(num_threads)).tokens());
 }
 
 py::array_t<TokenId> encode(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
@@ -295,8 +311,9 @@ void bind_encoding(py::class_<Tokenizer>& tokenizer) {
     tokenizer.def("encode", &encode, py::arg("text"), py::arg("allowed") = py::bytes(), py::arg("num_threads") = 1)
         .def("encode_to_list", &encode_to_list, py::arg("text"), py::arg("allowed") = py::bytes(),
              py::arg("num_threads") = 1)
-        .def("encode_without_special", &encode_without_special_to_array, py::arg("text"))
-        .def("encode_without_special_to_list", &encode_without_special_to_list, py::arg("text"))
+        .def("encode_without_special", &encode_without_special_to_array, py::arg("text"), py::arg("num_threads"))
+        .def("encode_without_special_to_list", &encode_without_special_to_list, py::arg("text"), py::arg("num_threads"))
+        .def("encode_ordinary_to_list", &encode_ordinary_to_list, py::arg("text"), py::arg("num_threads"))
         .def("encode_batch", &encode_batch, py::arg("texts"), py::arg("num_threads"), py::arg("allowed") = py::bytes())
         .def("encode_batch_to_lists", &encode_batch_to_lists, py::arg("texts"), py::arg("num_threads"),
              py::arg("allowed") = py::bytes())

@@ -80,13 +80,13 @@ class BPE(Vocabulary):
             DataError: The text holds a disallowed special token.
             TypeError: An argument is of a wrong type.
         """
-        if allowed_special is NO_TEXTS and disallowed_special is ALL and num_threads is None and self._custom is None:
+        if allowed_special is NO_TEXTS and disallowed_special is ALL and self._custom is None:
             try:
-                ids = self._core.encode_without_special_to_list(text)
+                ids = self._core.encode_without_special_to_list(text, num_threads)
                 if ids is not None:
                     return ids
             except TypeError:
-                pass  # for the error below
+                pass  # an argument of an unusual type
         rules = self._special.rules(allowed_special, disallowed_special)
         if rules.refused or rules.refused_others:
             self._refuse(text, rules)
@@ -99,6 +99,11 @@ class BPE(Vocabulary):
 
     def encode_ordinary(self, text: Text, *, num_threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens are ordinary text."""
+        if self._custom is None:
+            try:
+                return self._core.encode_ordinary_to_list(text, num_threads)
+            except TypeError:
+                pass  # an argument of an unusual type
         return encode_to_list(self._core, self._custom, text, b"", num_threads)
 
     def pretoken_ends(self, text: bytes) -> npt.NDArray[np.uint64]:
@@ -141,13 +146,13 @@ class BPE(Vocabulary):
         """
         if dtype is not UINT32:
             check_dtype(dtype, self.vocab_size)
-        elif allowed_special is NO_TEXTS and disallowed_special is ALL and num_threads is None and self._custom is None:
+        elif allowed_special is NO_TEXTS and disallowed_special is ALL and self._custom is None:
             try:
-                ids = self._core.encode_without_special(text)
+                ids = self._core.encode_without_special(text, num_threads)
                 if ids is not None:
                     return ids
             except TypeError:
-                pass  # for the error below
+                pass  # an argument of an unusual type
         rules = self._special.rules(allowed_special, disallowed_special)
         if rules.refused or rules.refused_others:
             self._refuse(text, rules)

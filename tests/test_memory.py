@@ -54,7 +54,7 @@ torch.set_num_threads(1)
 def peak(vocab_size, preset, model, training):
     ByteCodec.vocab_size = vocab_size - 1  # as a codec of so many ids, of which the text uses few
     data = TokenDataset.from_documents([b"some text to train on, and more " * 300], ByteCodec())
-    config = TrainConfig(**{"device": "cpu", "steps": 2, "num_evals": 1, "eval_bytes": 4096, **training})
+    config = TrainConfig(**{"device": "cpu", "steps": 2, "num_evals": 1, "eval_bytes": 512, **training})
     model = getattr(GPTConfig, preset)(vocab_size=vocab_size, **model)
     train(model, ByteCodec(), data, [b"held out " * 500], config, Path(tempfile.mkdtemp(), "run"), progress=False)
     # Not getrusage(): its peak is inherited from the process that started this one.

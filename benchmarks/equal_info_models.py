@@ -16,6 +16,7 @@ text that they were learned from in fewer tokens.
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import json
 import subprocess
 import sys
@@ -108,14 +109,17 @@ def train_m1(asked: dict[str, Any]) -> dict[str, Any]:
     tokens = data.TokenDataset.from_documents(training_runs.documents_of(Path(asked["text"])), codec.ByteCodec())
     figures = training_runs.train(M1, codec.ByteCodec(), tokens, asked, masks=False, folder=folder / "m1")
     command = [sys.executable, "-m", "fastcompress.cli", "codebook", str(folder / "m1"), "-o"]
-    compilations = [
-        subprocess.Popen([*command, str(folder / f"{name}.json"), *arguments], stdout=subprocess.DEVNULL)
-        for name, arguments in COMPILED.items()
-    ]
-    text = training_runs.documents_of(Path(asked["validation"]))[0][:REPORT_BYTES]
-    model = NextByteWeights(training.load_run(folder / "m1", device=asked["device"]).model, batch_size=1)
-    reports = {bits: PaperWindows(frequencies(model), bits=bits).report(text) for bits in (16, 32)}
-    assert all(compilation.wait() == 0 for compilation in compilations)
+    quietly = functools.partial(subprocess.run, check=True, stdout=subprocess.DEVNULL)
+    with concurrent.futures.ThreadPoolExecutor(len(COMPILED)) as pool:
+        compilations = [
+            pool.submit(quietly, [*command, str(folder / f"{name}.json"), *arguments])
+            for name, arguments in COMPILED.items()
+        ]
+        text = training_runs.documents_of(Path(asked["validation"]))[0][:REPORT_BYTES]
+        model = NextByteWeights(training.load_run(folder / "m1", device=asked["device"]).model, batch_size=1)
+        reports = {bits: PaperWindows(frequencies(model), bits=bits).report(text) for bits in (16, 32)}
+    for compilation in compilations:
+        compilation.result()  # raises if it failed
     as_published = {
         f"{bits} bits": {"windows": report.num_windows, "wrong": report.num_wrong, "bytes": report.num_symbols}
         for bits, report in reports.items()

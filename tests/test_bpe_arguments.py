@@ -139,6 +139,9 @@ def test_numbers_of_threads_that_are_none(tok: BPE, bad: Any) -> None:
     for number in (0, -1, 1 << 16, 1 << 70):
         with pytest.raises(ConfigError, match=r"num_threads is .*; it must be 1 to 65535"):
             tok.encode_batch(["a"], number)
+        for encode in (tok.encode, tok.encode_ordinary, tok.encode_to_numpy):
+            with pytest.raises(ConfigError, match=r"num_threads is .*; it must be 1 to 65535"):
+                encode("a", num_threads=number)
     assert tok.encode_batch(["a"], np.int64(2)) == [[97]]  # type: ignore[arg-type]
     assert tok.encode("a", num_threads=np.uint8(1)) == [97]  # type: ignore[arg-type]
 

@@ -82,8 +82,28 @@ def test_usual_arguments_change_nothing(pieces: list[str], repeats: int, as_byte
                 encode(given)
         return
     usual = tok.encode(given)
-    assert usual == tok.encode_to_numpy(given).tolist() == tok.encode(given, num_threads=1)
-    assert usual == tok.encode_to_numpy(given, np.uint32, disallowed_special=["<|end|>"]).tolist()
+    assert usual == tok.encode_to_numpy(given).tolist() == tok.encode_ordinary(given)
+    # A list of none is not the usual argument.
+    assert usual == tok.encode(given, allowed_special=[]) == tok.encode(given, num_threads=np.int64(2))
+    assert usual == tok.encode_to_numpy(given, allowed_special=[]).tolist()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_short_texts_are_encoded_like_long_ones(size: int, kind: type) -> None:
+    """Up to 1 KiB the GIL is kept, and few ids are copied."""
+    tok, text = trained["cl100k"], (b"the cat sat on the mat's edge, then 123 cats\n" * 120)[:size]
+    ids = tok.encode(text, allowed_special=[])
+    assert tok.decode_bytes(ids) == text
+    assert tok.encode(kind(text)) == tok.encode_to_numpy(kind(text)).tolist() == ids
+
+
+def test_the_usual_call_takes_texts_alone() -> None:
+    tok = trained["cl100k"]
+    for array in (np.frombuffer(b"abc", np.uint8), np.frombuffer(b"<|end|>", np.uint8)):
+        for encode in (tok.encode, tok.encode_to_numpy):
+            with pytest.raises(TypeError, match="text is of type ndarray; expected str or bytes"):
+                encode(array)  # type: ignore[call-overload]
 
 
 @given(texts=st.lists(st.one_of(any_text, st.binary(max_size=30)), max_size=20), threads=st.integers(1, 5))

@@ -13,13 +13,15 @@ namespace {
 
 using bpe::TokenId;
 
-// A text of so many bytes is encoded in less time than it takes to hand the GIL to another thread, and its ids are
-// copied in less time than it takes to make an object that owns them.
+// A text of so many bytes is encoded in a microsecond or two, and in some ten at worst: others can wait so long for the
+// GIL, which takes time to release and to get again.
 constexpr size_t kFewBytes = 1024;
+// So many ids are copied in less time than it takes to make an object that owns them.
+constexpr size_t kFewIds = 1024;
 
 py::array_t<TokenId> to_token_array(bpe::TokenBuffer tokens) {
     const size_t size = tokens.size();
-    if (size > kFewBytes) return to_array(tokens.release(), size);
+    if (size > kFewIds) return to_array(tokens.release(), size);
     py::array_t<TokenId> array(static_cast<py::ssize_t>(size));
     std::ranges::copy(tokens.tokens(), array.mutable_data());
     return array;
@@ -100,7 +102,7 @@ bpe::TokenBuffer encode_bytes(Tokenizer& tokenizer, Bytes bytes, const py::bytes
         });
         return tokens;
     };
-    return bytes.size() <= kFewBytes ? encode() : without_gil(encode);
+    return bytes.size() <= kFewBytes && tokenizer.pool.is_warm() ? encode() : without_gil(encode);
 }
 
 bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::bytes& allowed,
@@ -109,8 +111,10 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     return encode_bytes(tokenizer, view.bytes(), allowed, num_threads);
 }
 
-// Below, what most calls ask for, with few arguments and checks. TypeError for whatever else than a text, and than None
-// or an int from 1 to 65535 as the number of threads: BPE then looks more closely.
+// The functions for the usual call follow: few arguments, and a TypeError for each that is not of the usual types, at which
+// BPE looks more closely.
+
+// Returns a number of threads that is None, or an int from 1 to 65535.
 std::optional<size_t> usual_num_threads(py::handle given) {
     if (given.is_none()) return std::nullopt;
     if (PyLong_CheckExact(given.ptr())) {
@@ -121,13 +125,21 @@ std::optional<size_t> usual_num_threads(py::handle given) {
     throw py::type_error("num_threads is neither None nor an int from 1 to 65535");
 }
 
+void check_usual_text(py::handle text) {
+    PyObject* const given = text.ptr();
+    if (PyUnicode_Check(given) || PyBytes_Check(given) || PyByteArray_Check(given) || PyMemoryView_Check(given)) return;
+    throw py::type_error("text is neither str nor bytes");
+}
+
 // Encodes a text that holds no special token; nothing if it holds one.
 std::optional<bpe::TokenBuffer> encode_without_special(Tokenizer& tokenizer, py::handle text, py::handle num_threads) {
+    check_usual_text(text);
+    const std::optional<size_t> threads = usual_num_threads(num_threads);
     const TextView view(text, Surrogates::kReplace);
     const Bytes bytes = view.bytes();
     const auto has_special = [&] { return tokenizer.text_encoder.has_special(bytes); };
     if (bytes.size() <= kFewBytes ? has_special() : without_gil(has_special)) return std::nullopt;
-    return encode_bytes(tokenizer, bytes, py::bytes(), usual_num_threads(num_threads));
+    return encode_bytes(tokenizer, bytes, py::bytes(), threads);
 }
 
 py::object encode_without_special_to_list(Tokenizer& tokenizer, py::handle text, py::handle num_threads) {

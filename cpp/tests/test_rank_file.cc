@@ -88,6 +88,7 @@ void test_decoding() {
     CHECK_EQ(vocabulary.token_id(as_bytes("x")), TokenId{'x'});
     CHECK_EQ(vocabulary.token_id(as_bytes("<|also a|>")), TokenId{300});
     CHECK_EQ(vocabulary.token_id(as_bytes("xy")), kNoToken);
+    CHECK_EQ(vocabulary.token_id(Bytes()), kNoToken);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 Text is ``str`` or bytes everywhere. A ``str`` is encoded as its UTF-8 (a lone surrogate becomes U+FFFD, a surrogate
 pair its character, as in tiktoken); bytes are encoded as they are, UTF-8 or not, and ``decode_bytes`` gives them back.
-A BPE object is immutable, can be shared by threads (encoding releases the GIL), pickled, and used after a fork.
+A BPE object is immutable, can be shared by threads (texts of more than 1 KiB and batches are encoded without the GIL),
+pickled, and used after a fork.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ std::unique_ptr<Encoder> EncoderPool::take(size_t worker) {
             encoder = std::move(found->encoder);
             idle_.erase(found);
         }
-        is_first = !std::exchange(has_made_one_, true);
+        is_first = !has_made_one_.exchange(true, std::memory_order_relaxed);
         busy_.clear(std::memory_order_release);
     }
     if (!encoder) encoder = std::make_unique<Encoder>(vocabulary_);

@@ -27,6 +27,8 @@ class EncoderPool {
         body(*encoder);
         give_back(worker, std::move(encoder));
     }
+    // Whether an encoder was made already: the first one takes milliseconds, since it gets its large cache.
+    bool is_warm() const { return has_made_one_.load(std::memory_order_relaxed); }
 
   private:
     struct Idle {
@@ -39,7 +41,7 @@ class EncoderPool {
     const Vocabulary& vocabulary_;
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
     std::vector<Idle> idle_;
-    bool has_made_one_ = false;
+    std::atomic<bool> has_made_one_ = false;
 };
 
 // The number of ids to make room for: one per byte of a short text, and one for every two bytes of a long one, since a

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 
@@ -28,6 +29,7 @@ struct ShortKey {
     static ShortKey of(Bytes bytes) {
         const uint8_t* const data = bytes.data();
         const size_t size = bytes.size();
+        assert(1 <= size && size <= kMaxBytes);
         uint64_t low, high = uint64_t{size} << 56;
         if (size >= 8) {
             low = load<uint64_t>(data);

@@ -211,6 +211,7 @@ TokenId Vocabulary::token_id(Bytes bytes) const {
 }
 
 TokenId Vocabulary::find_token(Bytes bytes) const {
+    if (bytes.empty()) return kNoToken;
     if (bytes.size() > ShortKey::kMaxBytes) return long_tokens_[find_long_slot(bytes)];
     const ShortToken& slot = short_tokens_[find_short_slot(ShortKey::of(bytes))];
     return slot.key.high != 0 ? slot.id : kNoToken;

@@ -98,6 +98,21 @@ def test_short_texts_are_encoded_like_long_ones(size: int, kind: type) -> None:
     assert tok.encode(kind(text)) == tok.encode_to_numpy(kind(text)).tolist() == ids
 
 
+@pytest.mark.parametrize("threads", [1, 4, None])
+@pytest.mark.parametrize("letter", ["a", "é", "中"])  # as CPython keeps them: ASCII, and one and two bytes a character
+def test_a_batch_names_the_first_special_token(letter: str, threads: int | None) -> None:
+    tok, text = trained["cl100k"], letter * 100_000
+    texts = [text] * 40
+    assert len(tok.encode_batch(texts, threads)) == 40
+    for number, offset in ((37, 5), (31, 100_000), (20, 7)):
+        texts[number] = text[:offset] + "<|end|>" + text[offset:]
+        with pytest.raises(DataError, match=f"'<.end.>' at offset {offset};"):
+            tok.encode_batch_to_numpy(texts, threads)
+    assert len(tok.encode_batch(texts, threads, disallowed_special=())) == 40
+    with pytest.raises(TypeError, match=r"texts\[2\] is of type ndarray; expected str or bytes"):
+        tok.encode_batch(["a", "<|end|>", np.frombuffer(b"abc", np.uint8)], threads)  # type: ignore[list-item]
+
+
 def test_the_usual_call_takes_texts_alone() -> None:
     tok = trained["cl100k"]
     for array in (np.frombuffer(b"abc", np.uint8), np.frombuffer(b"<|end|>", np.uint8)):

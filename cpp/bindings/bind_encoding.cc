@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "bind_bpe.h"
@@ -32,6 +33,13 @@ void check_size(Bytes text, size_t max_bytes = bpe::kMaxTextBytes) {
         raise(invalid_argument("a text of " + std::to_string(text.size()) +
                                " bytes is too long for one call; split it below " + std::to_string(max_bytes)));
     }
+}
+
+// Raises TypeError for an object that is neither str nor one of Python's own types for bytes.
+void check_usual_text(py::handle text) {
+    PyObject* const given = text.ptr();
+    if (PyUnicode_Check(given) || PyBytes_Check(given) || PyByteArray_Check(given) || PyMemoryView_Check(given)) return;
+    throw py::type_error("text is neither str nor bytes");
 }
 
 // Returns the ids of one pretoken, by merges alone.
@@ -123,12 +131,6 @@ std::optional<size_t> usual_num_threads(py::handle given) {
         if (number >= 1 && number <= 0xffff) return static_cast<size_t>(number);
     }
     throw py::type_error("num_threads is neither None nor an int from 1 to 65535");
-}
-
-void check_usual_text(py::handle text) {
-    PyObject* const given = text.ptr();
-    if (PyUnicode_Check(given) || PyBytes_Check(given) || PyByteArray_Check(given) || PyMemoryView_Check(given)) return;
-    throw py::type_error("text is neither str nor bytes");
 }
 
 // Encodes a text that holds no special token; nothing if it holds one.
@@ -269,17 +271,52 @@ py::list segments(const Tokenizer& tokenizer, py::handle text, const py::bytes& 
     return parts;
 }
 
+std::vector<bpe::Treatment> seeking(const Tokenizer& tokenizer, const py::bytes& wanted) {
+    const Bytes bytes = bytes_of(wanted);
+    if (bytes.size() != tokenizer.vocabulary.added_tokens().size()) {
+        throw py::value_error("wanted needs a byte for each added token");
+    }
+    return tokenizer.text_encoder.seeking(bytes);
+}
+
 // Returns (byte offset, text) of the first special token in a text whose byte in `wanted` (one per added token) is not
 // 0.
 std::optional<std::pair<size_t, std::string>> find_special(const Tokenizer& tokenizer, py::handle text,
                                                            const py::bytes& wanted) {
     const TextView view(text, Surrogates::kReplace);
-    const Bytes bytes = bindings::bytes_of(wanted);
-    const auto& tokens = tokenizer.vocabulary.added_tokens();
-    if (bytes.size() != tokens.size()) throw py::value_error("wanted needs a byte for each added token");
-    const auto found = without_gil([&] { return tokenizer.text_encoder.find_special(view.bytes(), bytes); });
+    const std::vector<bpe::Treatment> treatments = seeking(tokenizer, wanted);
+    const auto found = without_gil([&] { return tokenizer.text_encoder.find(view.bytes(), treatments); });
     if (!found) return std::nullopt;
-    return std::make_pair(found->position, tokens[found->index].text);
+    return std::make_pair(found->position, tokenizer.vocabulary.added_tokens()[found->index].text);
+}
+
+// Returns the number of the first text that holds such a token.
+std::optional<size_t> find_text_with_special(const Tokenizer& tokenizer, const py::sequence& texts,
+                                             const py::bytes& wanted, std::optional<size_t> num_threads) {
+    const std::vector<TextView> views = views_of(texts, [](py::handle text) {
+        check_usual_text(text);
+        return TextView::as_stored(text);
+    });
+    const std::vector<bpe::Treatment> treatments = seeking(tokenizer, wanted);
+    std::atomic<size_t> first = views.size();
+    without_gil([&] {
+        size_t num_bytes = 0;
+        for (const TextView& view : views) num_bytes += view.stored().memory.size();
+        constexpr size_t kMinBytesPerThread = size_t{1} << 20;  // a fraction of a millisecond
+        const size_t threads = std::min(num_threads_or_default(num_threads), 1 + num_bytes / kMinBytesPerThread);
+        const auto weight = [&](size_t i) { return views[i].stored().memory.size() + 1; };
+        parallel_parts(views.size(), threads, weight, [&](size_t, size_t begin, size_t end) {
+            unicode::Utf8Buffer utf8;
+            for (size_t i = begin; i < end && i < first.load(std::memory_order_relaxed); ++i) {
+                if (!tokenizer.text_encoder.find(utf8.read({&views[i].stored(), 1})[0], treatments)) continue;
+                size_t known = first.load(std::memory_order_relaxed);
+                while (i < known && !first.compare_exchange_weak(known, i, std::memory_order_relaxed)) {
+                }
+            }
+        });
+    });
+    if (first == views.size()) return std::nullopt;
+    return first.load();
 }
 
 // Returns the ids of pretokens that the caller has split off: pretoken i is text[ends[i - 1], ends[i]).
@@ -330,6 +367,8 @@ void bind_encoding(py::class_<Tokenizer>& tokenizer) {
         .def("encode_batch_to_lists", &encode_batch_to_lists, py::arg("texts"), py::arg("num_threads"),
              py::arg("allowed") = py::bytes())
         .def("find_special", &find_special, py::arg("text"), py::arg("wanted"))
+        .def("find_text_with_special", &find_text_with_special, py::arg("texts"), py::arg("wanted"),
+             py::arg("num_threads"))
         .def("segments", &segments, py::arg("text"), py::arg("allowed"))
         .def("encode_pretokens", &encode_pretokens, py::arg("text"), py::arg("ends"))
         .def("encode_batch_with_dropout", &encode_batch_with_dropout, py::arg("texts"), py::arg("seeds"),

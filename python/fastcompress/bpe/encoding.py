@@ -68,7 +68,12 @@ def encode_to_array(
 
 
 def checked_batch(
-    special: SpecialTokens, texts: Iterable[Text], one_text: str, allowed: Specials, disallowed: Specials
+    special: SpecialTokens,
+    texts: Iterable[Text],
+    one_text: str,
+    allowed: Specials,
+    disallowed: Specials,
+    num_threads: int | None,
 ) -> tuple[Sequence[Text], bytes]:
     """Return the texts of any iterable, and the mask of special tokens allowed in them.
 
@@ -78,6 +83,7 @@ def checked_batch(
         one_text: The name of the method for one text, for errors.
         allowed: The special tokens that become their ids.
         disallowed: The special tokens that no text may hold.
+        num_threads: The number of threads, or None for the core's own choice.
 
     Raises:
         TypeError: An argument is of a wrong type.
@@ -86,9 +92,11 @@ def checked_batch(
     texts = as_text_list(texts, "texts", one_text)
     rules = special.rules(allowed, disallowed)
     if rules.refused or rules.refused_others:
-        check_text_types(texts, "texts")
-        for text in texts:
-            special.refuse(text, rules)
+        try:
+            special.refuse_any(texts, rules, num_threads)
+        except TypeError:
+            check_text_types(texts, "texts")
+            raise
     return texts, rules.allowed
 
 

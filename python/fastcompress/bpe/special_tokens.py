@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from fastcompress._core import bpe as _core
@@ -88,6 +88,16 @@ class SpecialTokens:
             found.append((match.start(), match.group().decode("utf-8", "surrogatepass")))
         if found:
             self._raise(text, *min(found))
+
+    def refuse_any(self, texts: Sequence[Text], rules: SpecialRules, num_threads: int | None) -> None:
+        """Raise DataError for the first of several texts that holds a token that the rules refuse."""
+        if rules.refused_others:
+            for text in texts:
+                self.refuse(text, rules)
+        elif rules.refused:
+            number = self._core.find_text_with_special(texts, rules.refused, num_threads)
+            if number is not None:
+                self.refuse(texts[number], rules)
 
     @staticmethod
     def _raise(text: Text, offset: int, token: str) -> NoReturn:

@@ -193,7 +193,7 @@ class BPE(Vocabulary):
             TypeError: An argument is of a wrong type, for example if `texts` is a single text.
         """
         num_threads = as_thread_limit(num_threads)
-        texts, allowed = checked_batch(self._special, texts, "count", allowed_special, disallowed_special)
+        texts, allowed = checked_batch(self._special, texts, "count", allowed_special, disallowed_special, num_threads)
         _, offsets = encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
         boundaries = offsets.astype(np.int64)
         return boundaries[1:] - boundaries[:-1]
@@ -219,7 +219,7 @@ class BPE(Vocabulary):
             TypeError: An argument is of a wrong type, for example if `texts` is a single text.
         """
         num_threads = as_thread_limit(num_threads)
-        texts, allowed = checked_batch(self._special, texts, "encode", allowed_special, disallowed_special)
+        texts, allowed = checked_batch(self._special, texts, "encode", allowed_special, disallowed_special, num_threads)
         return encode_batch_to_lists(self._core, self._custom, texts, allowed, num_threads)
 
     def encode_batch_to_numpy(
@@ -247,7 +247,9 @@ class BPE(Vocabulary):
             TypeError: An argument is of a wrong type, for example if `texts` is a single text.
         """
         num_threads = as_thread_limit(num_threads)
-        texts, allowed = checked_batch(self._special, texts, "encode_to_numpy", allowed_special, disallowed_special)
+        texts, allowed = checked_batch(
+            self._special, texts, "encode_to_numpy", allowed_special, disallowed_special, num_threads
+        )
         return encode_batch_to_arrays(self._core, self._custom, texts, allowed, num_threads)
 
     def encode_with_dropout(
@@ -307,7 +309,7 @@ class BPE(Vocabulary):
         seed = as_integer(seed, "seed", 0, (1 << 64) - 1)
         num_threads = as_thread_limit(num_threads)
         one_text = "encode_with_dropout"
-        texts, allowed = checked_batch(self._special, texts, one_text, allowed_special, disallowed_special)
+        texts, allowed = checked_batch(self._special, texts, one_text, allowed_special, disallowed_special, num_threads)
         if dropout == 0:
             return encode_batch_to_lists(self._core, self._custom, texts, allowed, num_threads)
         check_text_types(texts, "texts")

@@ -56,25 +56,24 @@ std::vector<Treatment> TextEncoder::treatments(std::span<const uint8_t> allowed)
     return treatments;
 }
 
-std::optional<TextEncoder::Occurrence> TextEncoder::find_special(Bytes text, std::span<const uint8_t> wanted) const {
+std::vector<Treatment> TextEncoder::seeking(std::span<const uint8_t> wanted) const {
     std::vector<Treatment> treatments(wanted.size(), Treatment::kIgnored);
     for (size_t i = 0; i < wanted.size(); ++i) {
         if (wanted[i] != 0) treatments[i] = Treatment::kToken;
     }
-    return find_first(text, treatments);
+    return treatments;
 }
 
-std::optional<TextEncoder::Occurrence> TextEncoder::find_first(Bytes text,
-                                                               std::span<const Treatment> treatments) const {
-    const auto find = [&](const AddedTokenMatcher& matcher, Bytes bytes) -> std::optional<Occurrence> {
+std::optional<TextEncoder::Occurrence> TextEncoder::find(Bytes text, std::span<const Treatment> treatments) const {
+    const auto find_in = [&](const AddedTokenMatcher& matcher, Bytes bytes) -> std::optional<Occurrence> {
         const AddedTokenMatcher::Match match = matcher.find(bytes, 0, treatments);
         if (match.begin == bytes.size()) return std::nullopt;
         return Occurrence{match.begin, matcher.patterns()[match.pattern].index};
     };
-    if (const auto found = find(raw_, text)) return found;
+    if (const auto found = find_in(raw_, text)) return found;
     if (normalized_.patterns().empty()) return std::nullopt;
     std::vector<uint8_t> normal;
-    return find(normalized_, vocabulary_.normalize(text, normal) ? Bytes(normal) : text);
+    return find_in(normalized_, vocabulary_.normalize(text, normal) ? Bytes(normal) : text);
 }
 
 void TextEncoder::encode(Bytes text, std::span<const Treatment> treatments, Encoder& encoder, TokenBuffer& out) const {

@@ -25,14 +25,16 @@ class TextEncoder {
     // What becomes of each of vocabulary.added_tokens(): allowed[i] != 0 allows the special token i; empty: none.
     std::vector<Treatment> treatments(std::span<const uint8_t> allowed) const;
 
-    // Where in a text a special token occurs that `wanted` has a byte for that is not 0.
+    // The treatments under which the special token i is sought if wanted[i] != 0, and nothing else is.
+    std::vector<Treatment> seeking(std::span<const uint8_t> wanted) const;
+    // Where in a text the first token occurs that is sought.
     struct Occurrence {
         size_t position;  // in the text; for a token found in the normalized text only, there
         uint32_t index;   // of the token
     };
-    std::optional<Occurrence> find_special(Bytes text, std::span<const uint8_t> wanted) const;
+    std::optional<Occurrence> find(Bytes text, std::span<const Treatment> treatments) const;
     // Whether any special token occurs in a text.
-    bool has_special(Bytes text) const { return !seeks_no_special_ && find_first(text, only_special_).has_value(); }
+    bool has_special(Bytes text) const { return !seeks_no_special_ && find(text, only_special_).has_value(); }
 
     // Calls on_text(Bytes) for every stretch of ordinary text, as it is to be cut into pretokens (the bytes are valid
     // during the call), and on_token(TokenId) for every added token.
@@ -44,8 +46,6 @@ class TextEncoder {
     void encode(Bytes text, std::span<const Treatment> treatments, Encoder& encoder, TokenBuffer& out) const;
 
   private:
-    std::optional<Occurrence> find_first(Bytes text, std::span<const Treatment> treatments) const;
-
     const Vocabulary& vocabulary_;
     bool is_plain_;
     bool seeks_no_special_;

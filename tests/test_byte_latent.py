@@ -244,7 +244,7 @@ def test_bad_settings_are_refused() -> None:
         ByteLatentConfig.from_json({"ngram_orders": [2, 2]})
     with pytest.raises(ConfigError, match=r"ngram_orders is \[17\]; its numbers must be at most 16"):
         ByteLatentConfig(ngram_orders=(17,))
-    with pytest.raises(ConfigError, match="patches of 5 to 4 bytes"):
+    with pytest.raises(ConfigError, match=r"model.min_bytes is 5; it must be at most model.max_bytes, 4"):
         patch_rows(CODEC, 16, "space", 5, 4)
     with pytest.raises(ConfigError, match="local_width is 18; it must be a multiple of twice its 4 heads"):
         ByteLatentConfig(local_width=18)

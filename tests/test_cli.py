@@ -623,6 +623,9 @@ def test_resuming_needs_only_the_directory(trained, tmp_path):
         "train", "--resume", "--run-dir", copy, "--codec", "byte", code=2
     )
     assert "width is 16, not 32" in error_of("train", "--resume", "--run-dir", copy, "--width", 32)
+    assert "the run's model is of kind gpt, not heat; leave model.kind out" in error_of(
+        "train", "--resume", "--run-dir", copy, "--steps", 9, "--set", "model.kind=heat"
+    )
     # The text changed under the run.
     data = json.loads((copy / "data.json").read_text())
     other = tmp_path / "other.txt"

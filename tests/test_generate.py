@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -179,6 +180,13 @@ def test_top_k_keeps_k() -> None:
     assert set(draws(top_k=99)) == {0, 1, 2, 3, 4}
 
 
+def test_an_infinite_temperature_draws_all_that_are_possible_alike() -> None:
+    sampler = Sampler(temperature=float("inf"), seed=1)
+    counts = Counter(sampler.draw(torch.tensor([0.0, float("-inf"), 9.0])) for _ in range(400))
+    assert set(counts) == {0, 2}
+    assert counts[0] == pytest.approx(200, abs=60)
+
+
 def test_top_p_keeps_the_fewest_that_reach_p() -> None:
     """Probabilities, in order: 0.636, 0.234, 0.086, 0.032, 0.012."""
     assert set(draws(top_p=0.01)) == {1}
@@ -205,11 +213,18 @@ def test_top_p_stops_where_p_is_reached_exactly(top_p: float, kept: set[int]) ->
         ({"top_p": 0.0}, "top_p"),
         ({"top_p": 1.1}, "top_p"),
         ({"max_tokens": -1}, "max_tokens"),
+        ({"max_tokens": 2.5}, "max_tokens"),
+        ({"temperature": "1"}, "temperature"),
+        ({"top_k": 1.5}, "top_k"),
+        ({"seed": 1 << 70}, "seed"),
+        ({"stop": "ab"}, "stop is 'ab'; it must be a list"),
     ],
 )
-def test_a_bad_setting_is_named_at_once(setting: dict[str, float], message: str) -> None:
+def test_a_bad_setting_is_named_at_once(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        generate(small_gpt(), ByteCodec(), b"", **{"max_tokens": 1, **setting})  # type: ignore[arg-type]
+        generate(small_gpt(), ByteCodec(), b"", **{"max_tokens": 1, **setting})
+    with pytest.raises(TypeError, match="a prompt is of type str; it must be bytes"):
+        generate(small_gpt(), ByteCodec(), "a", max_tokens=1)  # type: ignore[arg-type]
 
 
 def test_another_codecs_model_is_refused() -> None:

@@ -480,7 +480,7 @@ def test_bad_settings_are_refused() -> None:
             make_model_config(SMALL, codec)
     with pytest.raises(ConfigError, match="grouping is 'words'; it must be one of fixed, match"):
         make_model_config({**SMALL, "grouping": "words"}, CODEC)
-    with pytest.raises(ConfigError, match="patches of 3 to 2 tokens"):
+    with pytest.raises(ConfigError, match=r"model.min_tokens is 3; it must be at most model.max_tokens, 2"):
         make_model_config({**SMALL, "min_tokens": 3, "max_tokens": 2}, CODEC)
     with pytest.raises(ConfigError, match="parse is 'lazy'; it must be 'greedy'"):
         make_model_config({**SMALL, "canonical": True}, lazy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -13,13 +14,14 @@ import torch
 from click.testing import CliRunner
 
 from fastcompress.cli import main
-from fastcompress.codec import ByteCodec, CharCodec
+from fastcompress.codec import ByteCodec, CharCodec, LZ77Codec
 from fastcompress.data import TokenDataset
 from fastcompress.errors import ConfigError, MismatchError
 from fastcompress.evaluation import evaluate, generate
 from fastcompress.models import GPTConfig, make_model_config, model_config_from_json
 from fastcompress.models.kinds import KINDS
 from fastcompress.training import TrainConfig, TrainResult, load_run, train
+from fastcompress.training.selfcheck import self_check
 from tests.byte_bigram import END, ByteBigram, ByteBigramConfig
 
 PACKAGE = Path(__file__).parent.parent / "python" / "fastcompress"
@@ -127,11 +129,44 @@ def test_the_command_line_takes_it(tmp_path: Path) -> None:
         assert fastcompress("generate", "a", "--prompt", "5 du", "--max-tokens", "9").startswith("5 du")
 
 
+@pytest.mark.parametrize("kind", ["gpt", "byte-latent", "heat", "lz-blt"])
+def test_flags_are_true_or_false(kind: str) -> None:
+    """Not a word for either, which Python would take for true."""
+    config = KINDS[kind]
+    flags = [field.name for field in dataclasses.fields(config) if field.type == "bool"]  # type: ignore[arg-type]
+    assert flags
+    codec: Any = LZ77Codec(alphabet="fields") if kind == "lz-blt" else CODEC
+    for flag in flags:
+        for value in ("False", 1, None, [True], math.nan):
+            with pytest.raises(ConfigError, match=f"{flag} must be true or false, not "):
+                make_model_config({"kind": kind, flag: value}, codec)
+
+
+@pytest.mark.parametrize("context_length", [3, 8, 16, 64])
+@pytest.mark.parametrize(
+    "settings", [{"kind": "byte-latent"}, {"kind": "heat"}, {"kind": "heat", "patch_bytes": 100}, {"kind": "lz-blt"}]
+)
+def test_self_checks_pass_whatever_they_draw(settings: dict[str, Any], context_length: int) -> None:
+    """Rows that a check puts together of two have more patches than there are places, or are the same row twice."""
+    shape = {"width": 16, "num_heads": 2, "num_layers": 1, "local_width": 8, "local_heads": 2, "encoder_layers": 1}
+    codec: Any = LZ77Codec(alphabet="fields") if settings["kind"] == "lz-blt" else CODEC
+    if settings["kind"] == "lz-blt":
+        settings = {**settings, "grouping": "match"}
+    elif context_length < 4:
+        return
+    config = make_model_config({**shape, "decoder_layers": 1, "context_length": context_length, **settings}, codec)
+    for seed in range(6):
+        torch.manual_seed(seed)
+        self_check(config.build(), CONFIG)
+
+
 def test_another_codec_and_unknown_kinds_are_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"there is no kind of model 'rnn'; the kinds are gpt, byte-latent, heat, lz-blt, byte-bigram"
     ):
         make_model_config({"kind": "rnn"}, CODEC)
+    with pytest.raises(ConfigError, match=r"no kind of model \['gpt'\]"):
+        make_model_config({"kind": ["gpt"]}, CODEC)
     with pytest.raises(ConfigError, match="no kind of model"):
         model_config_from_json({"kind": 3})
     chars = CharCodec(["a", "b"])

@@ -45,6 +45,7 @@ def in_flags(message: str, command: click.Command) -> str:
     Only names that cannot be mistaken for a common word or a part of a path are replaced: those with an underscore,
     those before "=" and a value, and the one that a message begins with, as in "split is 'a b'; it must be ...".
     """
+    message, known, names = message.partition("; known: ")  # a list of settings
     for option in command.params:
         if not isinstance(option, click.Option) or option.name is None:
             continue
@@ -55,7 +56,7 @@ def in_flags(message: str, command: click.Command) -> str:
         message = re.sub(rf"^{name}(?= is .*; it must )", flag, message)
         if "_" in name:
             message = re.sub(rf"(?<![\w./'\"-]){name}(?![\w/'\"-]|\.\w)", flag, message)
-    return message
+    return message + known + names
 
 
 def _flag(match: re.Match[str], flag: str) -> str:

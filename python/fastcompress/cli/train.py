@@ -152,7 +152,8 @@ def _stored_settings(
     directory: Path, model: dict[str, Any], training: dict[str, Any]
 ) -> tuple[Codec, ModelConfig, TrainConfig]:
     """Return the run's settings, overridden by those given; a new horizon replaces the old one."""
-    from fastcompress.models.kinds import model_config_from_json
+    from fastcompress.errors import MismatchError
+    from fastcompress.models.kinds import DEFAULT_KIND, model_config_from_json
     from fastcompress.training.run_directory import RunDirectory
 
     run = RunDirectory(directory)
@@ -162,7 +163,13 @@ def _stored_settings(
     config = TrainConfig.from_json(stored["train"])
     if any(name in training for name in HORIZONS):
         training = {**dict.fromkeys(HORIZONS), **training}
-    model_fields = {**model_config_from_json(stored["model"]).to_json(), **model}
+    fields = model_config_from_json(stored["model"]).to_json()
+    kind = fields.get("kind", DEFAULT_KIND)
+    if model.get("kind", kind) != kind:
+        raise MismatchError(
+            f"the run's model is of kind {kind}, not {model['kind']}; leave model.kind out, or begin another run"
+        )
+    model_fields = {**fields, **model}
     return codec, model_config_from_json(model_fields), config.override(training)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from fastcompress.codec import ByteCodec, EntropyByteCodec
-from fastcompress.data.patches import ENTROPY_PATCHERS, EntropyPatcher, make_patcher, patch_ends
+from fastcompress.data.patches import ENTROPY_PATCHERS, EntropyPatcher, check_patch_sizes, make_patcher, patch_ends
 from fastcompress.equal_info.models import ENTROPY_BITS
 from fastcompress.errors import ConfigError, DataError
 
@@ -17,7 +17,7 @@ _LOWEST = -8.0  # bits, below which no entropy and no rise of one is
 
 def calibrate(
     codec: EntropyByteCodec,
-    sample: Sequence[bytes],
+    sample: Iterable[bytes],
     bytes_per_patch: float,
     *,
     patcher: str = "entropy",
@@ -40,18 +40,25 @@ def calibrate(
         The threshold in bits, for the setting ``threshold`` of a byte-latent model.
 
     Raises:
-        ConfigError: No threshold gives that size.
+        ConfigError: No threshold gives that size, or a size is none.
+        TypeError: The sample is not a collection of bytes.
         DataError: The sample is too short for a patch.
 
     Deterministic. Takes about 0.5 s per MB.
     """
     if patcher not in ENTROPY_PATCHERS:
         raise ConfigError(f"patcher is {patcher!r}; it must be {' or '.join(ENTROPY_PATCHERS)}")
+    if isinstance(bytes_per_patch, bool) or not isinstance(bytes_per_patch, (int, float)):
+        raise ConfigError(f"bytes_per_patch is {bytes_per_patch!r}; it must be a number")
+    check_patch_sizes("bytes", min_bytes, max_bytes)
+    documents = list(sample)
+    if not all(isinstance(document, bytes) for document in documents):
+        raise TypeError("sample must be a collection of documents, each of them bytes")
     lowest = make_patcher(patcher, codec, _LOWEST)
     assert isinstance(lowest, EntropyPatcher)
     end = ByteCodec().vocab_size
-    ids = np.concatenate([[end], *([*document, end] for document in sample)]).astype(np.int64)
-    values = np.unique(np.concatenate([lowest.values(document) for document in sample] or [np.zeros(0, np.int64)]))
+    ids = np.concatenate([[end], *([*document, end] for document in documents)]).astype(np.int64)
+    values = np.unique(np.concatenate([lowest.values(document) for document in documents] or [np.zeros(0, np.int64)]))
 
     def size(threshold: float) -> float:
         num_patches = int((patch_ends(ids, replace(lowest, threshold=threshold), min_bytes, max_bytes) > 0).sum())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastcompress.codec import Codec, LZ77Codec
 from fastcompress.data.lz_buckets import Integers
 from fastcompress.data.lz_fields import END, Choices, LZFields
-from fastcompress.data.patches import PATCH_END, ends_of_cuts
+from fastcompress.data.patches import PATCH_END, check_patch_sizes, ends_of_cuts
 from fastcompress.data.rows import WEIGHT, Row, TokenRows, document_before, scoring_windows, spell
 from fastcompress.data.shards import TokenDataset
 from fastcompress.errors import ConfigError
@@ -94,8 +94,7 @@ class LZRows(TokenRows):
         parse = lz_codec(self.codec).params.parse
         if self.grouping not in GROUPINGS:
             raise ConfigError(f"grouping is {self.grouping!r}; it must be one of {', '.join(GROUPINGS)}")
-        if not 1 <= self.min_tokens <= self.max_tokens:
-            raise ConfigError(f"patches of {self.min_tokens} to {self.max_tokens} tokens; the first must be 1 or more")
+        check_patch_sizes("tokens", self.min_tokens, self.max_tokens)
         if self.canonical and parse != "greedy":
             raise ConfigError(f"parse is {parse!r}; it must be 'greedy', whose legal tokens are known")
 

@@ -135,5 +135,5 @@ class WindowOrder:
 
 def check_order(version: int) -> None:
     """Raise ConfigError if there is no order of this version."""
-    if version not in ORDERS:
+    if not isinstance(version, int) or version not in ORDERS:
         raise ConfigError(f"order is {version!r}; it must be one of {', '.join(map(str, ORDERS))}")

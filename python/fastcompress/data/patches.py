@@ -158,17 +158,31 @@ def make_patcher(name: str, codec: Codec, threshold: float | None = None) -> Pat
     Raises:
         ConfigError: There is no such patcher, the codec has no entropies, or the threshold is missing or unused.
     """
+    if not isinstance(name, str) or name not in (*PATCHERS, *ENTROPY_PATCHERS):
+        raise ConfigError(f"patcher is {name!r}; it must be one of {', '.join((*PATCHERS, *ENTROPY_PATCHERS))}")
     if name in PATCHERS:
         if threshold is not None:
             raise ConfigError(f"threshold is {threshold}, but patcher {name} has none; leave it out")
         return PATCHERS[name]
-    if name not in ENTROPY_PATCHERS:
-        raise ConfigError(f"patcher is {name!r}; it must be one of {', '.join((*PATCHERS, *ENTROPY_PATCHERS))}")
     if not isinstance(codec, EntropyByteCodec):
         raise ConfigError(f"codec is {codec.name}; patcher {name} needs one with entropies, EntropyByteCodec.train")
     if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not -8 <= threshold <= 8:
         raise ConfigError(f"threshold is {threshold!r}; it must be -8 to 8 bits; data.calibration.calibrate finds one")
     return EntropyPatcher(codec, float(threshold), monotone=name == "entropy-monotone")
+
+
+def check_patch_sizes(what: str, smallest: int, largest: int) -> None:
+    """Check the sizes of patches. Raises ConfigError.
+
+    Args:
+        what: What is counted, "bytes" or "tokens".
+        smallest, largest: The settings ``min_bytes`` and ``max_bytes`` of a model, or those of tokens.
+    """
+    for name, size in ((f"model.min_{what}", smallest), (f"model.max_{what}", largest)):
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ConfigError(f"{name} must be a whole number of at least 1, not {size!r}")
+    if smallest > largest:
+        raise ConfigError(f"model.min_{what} is {smallest}; it must be at most model.max_{what}, {largest}")
 
 
 def patch_ends(ids: npt.NDArray[np.int64], patcher: Patcher, min_bytes: int, max_bytes: int) -> npt.NDArray[np.int64]:
@@ -234,8 +248,7 @@ class PatchRows(TokenRows):
         super().__post_init__()
         if not isinstance(self.codec, ByteCodec):
             raise ConfigError(f"codec is {self.codec.name}; a model of bytes needs byte")
-        if not 1 <= self.min_bytes <= self.max_bytes:
-            raise ConfigError(f"patches of {self.min_bytes} to {self.max_bytes} bytes; the first must be 1 or more")
+        check_patch_sizes("bytes", self.min_bytes, self.max_bytes)
 
     @property
     def num_patches(self) -> int:

@@ -15,6 +15,7 @@ from torch import Tensor
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError
 from fastcompress.models.protocol import LanguageModel, Stepper
+from fastcompress.models.settings import is_number
 
 
 def generate(
@@ -77,10 +78,15 @@ def generate_batch(
             rounding in the model.
         model, codec, max_tokens, temperature, top_k, top_p, stop, seed: As for ``generate``, which raises the same.
     """
-    if max_tokens < 0:
-        raise ConfigError(f"max_tokens is {max_tokens}; it must be at least 0")
-    if any(not text for text in stop):
-        raise ConfigError(f"stop is {list(stop)}; it must be made of strings that are not empty")
+    if not isinstance(max_tokens, int) or max_tokens < 0:
+        raise ConfigError(f"max_tokens is {max_tokens!r}; it must be a whole number of at least 0")
+    if isinstance(stop, str) or any(not isinstance(text, str) or not text for text in stop):
+        raise ConfigError(f"stop is {stop!r}; it must be a list of strings that are not empty")
+    for prompt in prompts:
+        if not isinstance(prompt, bytes):
+            raise TypeError(
+                f"a prompt is of type {type(prompt).__name__}; it must be bytes, as str.encode() gives them"
+            )
     samplers = [
         Sampler(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed + lane) for lane in range(len(prompts))
     ]
@@ -98,12 +104,16 @@ class Sampler:
         self, *, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None, seed: int = 0
     ) -> None:
         """Take settings as ``generate`` describes them. Raises ConfigError for one that is out of range."""
-        if not temperature >= 0.0:
-            raise ConfigError(f"temperature is {temperature}; it must be 0 (greedy) or more")
-        if top_k is not None and top_k < 1:
-            raise ConfigError(f"top_k is {top_k}; it must be at least 1, or None to draw among all tokens")
-        if top_p is not None and not 0.0 < top_p <= 1.0:
-            raise ConfigError(f"top_p is {top_p}; it must be in (0, 1]")
+        if not is_number(temperature) or not temperature >= 0.0:
+            raise ConfigError(f"temperature is {temperature!r}; it must be 0 (greedy) or more")
+        if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+            raise ConfigError(
+                f"top_k is {top_k!r}; it must be a whole number of at least 1; leave it out to draw among all tokens"
+            )
+        if top_p is not None and (not is_number(top_p) or not 0.0 < top_p <= 1.0):
+            raise ConfigError(f"top_p is {top_p!r}; it must be in (0, 1]")
+        if not isinstance(seed, int) or not 0 <= seed < 1 << 63:
+            raise ConfigError(f"seed is {seed!r}; it must be a whole number in [0, 2**63)")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.random = torch.Generator().manual_seed(seed)
 
@@ -113,6 +123,7 @@ class Sampler:
         if self.temperature == 0.0:
             return int(ids[0])
         scores = scores[: self.top_k]  # float32[k]
+        scores = scores[scores > float("-inf")]  # at an infinite temperature, too, those have no probability
         probabilities = ((scores - scores[0]) / self.temperature).softmax(dim=0)  # float32[k], decreasing
         if self.top_p is not None:  # keep a token if those before it do not reach p: the likeliest always stays
             before = probabilities.cumsum(dim=0) - probabilities  # float32[k]

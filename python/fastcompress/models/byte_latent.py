@@ -18,7 +18,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from fastcompress.codec import ByteCodec, Codec
-from fastcompress.data.patches import PATCH_END, PATCHERS, Patcher, PatchRows, patch_ends, patch_rows
+from fastcompress.data.patches import PATCH_END, PATCHERS, Patcher, PatchRows, check_patch_sizes, patch_ends, patch_rows
 from fastcompress.errors import ConfigError
 from fastcompress.models.engram import NGramHash, check_tables
 from fastcompress.models.local_global import LocalGlobalConfig, LocalGlobalModel
@@ -57,7 +57,8 @@ class ByteLatentConfig(LocalGlobalConfig):
     vocab_size: ClassVar[int] = 257  # bytes, and the end of a document
 
     def __post_init__(self) -> None:
-        check_counts(self, "min_bytes", "max_bytes", "ngram_rows")
+        check_patch_sizes("bytes", self.min_bytes, self.max_bytes)
+        check_counts(self, "ngram_rows")
         check_counts(self, "latent_codes", may_lack=("latent_codes",))
         object.__setattr__(self, "ngram_orders", whole_numbers(self, "ngram_orders", 2))
         check_tables("ngram", self.ngram_orders, self.ngram_rows)

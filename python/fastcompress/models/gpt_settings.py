@@ -10,7 +10,14 @@ from fastcompress.errors import ConfigError
 from fastcompress.models.attention import ROTARY_BASE, ExclusiveKind
 from fastcompress.models.blocks import MLPKind, NormKind
 from fastcompress.models.engram import check_tables
-from fastcompress.models.settings import check_choices, check_counts, check_dropout, check_positive, whole_numbers
+from fastcompress.models.settings import (
+    check_choices,
+    check_counts,
+    check_dropout,
+    check_flags,
+    check_positive,
+    whole_numbers,
+)
 from fastcompress.models.trunk import WHOLE_REACH, Reach
 
 PositionKind = Literal["learned", "rope"]
@@ -96,6 +103,7 @@ class GPTSettings:
         check_positive(self, "rotary_base", "softcap", "norm_epsilon", may_lack=("softcap", "norm_epsilon"))
         check_choices(self, positions=PositionKind, norm=NormKind, mlp=MLPKind, init=InitKind)
         check_choices(self, exclusive_attention=ExclusiveKind, attention_residuals=ResidualKind)
+        check_flags(self)
         if self.width % self.num_heads:
             raise ConfigError(f"width {self.width} must be a multiple of num_heads {self.num_heads}")
         if self.num_heads % self.num_kv_heads:

@@ -48,6 +48,6 @@ def model_config_from_json(fields: Mapping[str, Any]) -> ModelConfig:
 
 def _kind_of(settings: Mapping[str, Any]) -> type[ModelConfig]:
     name = settings.get("kind", DEFAULT_KIND)
-    if name not in KINDS:
+    if not isinstance(name, str) or name not in KINDS:
         raise ConfigError(f"there is no kind of model {name!r}; the kinds are {', '.join(KINDS)}")
     return KINDS[name]

@@ -37,7 +37,7 @@ from fastcompress.models.local_global_decoding import LocalGlobalCache, read_wit
 from fastcompress.models.patch_attention import PatchAttention
 from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, LanguageModel, ModelSize
 from fastcompress.models.roles import MemoryTable
-from fastcompress.models.settings import check_counts, check_dropout, settings_from_json
+from fastcompress.models.settings import check_counts, check_dropout, check_flags, settings_from_json
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.models.trunk import Cache, Context, Reach, Trunk, in_stream_type
 
@@ -82,6 +82,7 @@ class LocalGlobalConfig(ABC):
         check_counts(self, *counts, "local_heads", "local_window")
         check_counts(self, "local_width", may_lack=("local_width",))
         check_dropout(self.dropout)
+        check_flags(self)
         for name, width, heads in (("width", self.width, self.num_heads), ("local_width", self.d, self.local_heads)):
             if width % (2 * heads):
                 raise ConfigError(f"{name} is {width}; it must be a multiple of twice its {heads} heads")
@@ -240,8 +241,10 @@ class LocalGlobalModel(NextTokenModel):
             patches known with each symbol.
         """
         closes = ends > 0  # bool[B, S]
-        known = closes.cumsum(1).clamp(max=self.num_patches)  # int64[B, S]
-        places = torch.where(closes, known - 1, self.num_patches)  # int64[B, S]; one place is for all that is none
+        count = closes.cumsum(1)  # int64[B, S]
+        known = count.clamp(max=self.num_patches)  # int64[B, S]
+        # One place is for all that is none. (Rows have no more patches than places; what self-checks put together may.)
+        places = torch.where(closes & (count <= self.num_patches), known - 1, self.num_patches)  # int64[B, S]
         sources = ends.new_zeros(len(ends), self.num_patches + 1)  # int64[B, P + 1]
         sources = sources.scatter(1, places, (ends - 1).clamp(min=0))[:, :-1]  # int64[B, P]
         read = states.gather(1, sources[..., None].expand(-1, -1, states.size(-1)))  # [B, P, d]

@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from fastcompress.codec import Codec
 from fastcompress.data.lz_fields import LZFields
 from fastcompress.data.lz_rows import TARGET_LEGAL, LZRows, fields_of, lz_codec, token_patch_ends
-from fastcompress.data.patches import PATCH_END
+from fastcompress.data.patches import PATCH_END, check_patch_sizes
 from fastcompress.errors import ConfigError
 from fastcompress.lz77 import LITERAL, MATCH, LZTokens
 from fastcompress.models.blocks import make_mlp
@@ -79,7 +79,8 @@ class LZBLTConfig(LocalGlobalConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_counts(self, "min_tokens", "max_tokens", "window", "min_length", "max_length")
+        check_patch_sizes("tokens", self.min_tokens, self.max_tokens)
+        check_counts(self, "window", "min_length", "max_length")
         if self.generation is not None:
             check_choices(self, generation=Generation)
 

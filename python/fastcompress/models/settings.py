@@ -77,6 +77,14 @@ def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()
             raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
 
 
+def check_flags(settings: object) -> None:
+    """Check that all settings declared as ``bool`` are true or false. Raises ConfigError."""
+    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+        value = getattr(settings, field.name)
+        if field.type in (bool, "bool") and not isinstance(value, bool):
+            raise ConfigError(f"{field.name} must be true or false, not {value!r}")
+
+
 def check_dropout(value: Any) -> None:
     """Check that a probability of dropout is one, and below 1. Raises ConfigError."""
     if not (is_number(value) and 0.0 <= value < 1.0):

@@ -30,6 +30,7 @@ from fastcompress.models.settings import (
     Float8Kind,
     check_choices,
     check_counts,
+    check_flags,
     check_positive,
     settings_from_json,
     unknown_setting,
@@ -108,6 +109,7 @@ class MachineConfig:
         check_choices(self, precision=PrecisionChoice, compile=CompileChoice, attention=Literal["sdpa", "plain"])
         check_choices(self, parallel=ParallelKind, cuda_graph=Literal["auto", "off"])
         check_choices(self, float8=Float8Kind)
+        check_flags(self)
         optional = ("micro_batch_size", "num_threads", "logits_at_once")
         check_counts(self, *optional, may_lack=optional)
         check_positive(self, "peak_flops", may_lack=("peak_flops",))
@@ -201,6 +203,7 @@ class TrainConfig:
         if self.order is not None:
             check_order(self.order)
         check_choices(self, packing=Packing)
+        check_flags(self)
         if self.batch_size % self.micro_batch:
             raise ConfigError(
                 f"micro_batch_size {self.machine.micro_batch_size} must divide batch_size {self.batch_size}, "
@@ -265,7 +268,7 @@ def _make_section(section: str, base: Any, fields: Mapping[str, Any]) -> Any:
     """Lay fields over a section (None: over its defaults); another class begins with that class's defaults."""
     kinds = SECTIONS[section]
     kind = fields.get("kind", getattr(base, "kind", next(iter(kinds))))
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise ConfigError(f"{section} must be one of {', '.join(kinds)}, not {kind!r}")
     if type(base) is kinds[kind]:
         fields = {**dataclasses.asdict(base), **fields}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from fastcompress.errors import ConfigError
-from fastcompress.models.settings import check_choices, check_counts, check_positive, is_number
+from fastcompress.models.settings import check_choices, check_counts, check_flags, check_positive, is_number
 
 # "warmup_stable_decay" is the old name of "trapezoid".
 ScheduleKind = Literal["trapezoid", "cosine", "constant", "warmup_stable_decay"]
@@ -117,8 +117,7 @@ def _check_optimizer(settings: OptimizerConfig, *decays: str) -> None:
         if not (is_number(value) and 0.0 <= value < 1.0):
             raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
     _check_decay(settings, "weight_decay")
-    if not isinstance(settings.cautious_decay, bool):
-        raise ConfigError(f"cautious_decay must be true or false, not {settings.cautious_decay!r}")
+    check_flags(settings)
 
 
 def _check_decay(settings: OptimizerConfig, name: str) -> None:

@@ -41,8 +41,8 @@ def sampling_options(command: Command) -> Command:
 @click.argument("run_directory", metavar="RUN")
 @click.option("--prompt", "prompts", multiple=True,
               help="Text to continue; several are drawn together.  [default: the beginning of a document]")  # fmt: skip
-@click.option("--max-tokens", type=int, default=500, show_default=True, 
-              help="Stop after this many symbols: tokens; of lz-blt, fields of tokens; of heat, bytes and marks.")  # fmt: skip
+@click.option("--max-tokens", type=int, default=500, show_default=True,
+              help="Stop after this many tokens; of lz-blt, after as many fields of tokens.")  # fmt: skip
 @click.option("--stop", multiple=True, metavar="TEXT",
               help="End before this text (\\n is a line break); may be given several times.")  # fmt: skip
 @sampling_options

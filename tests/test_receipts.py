@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from fastcompress.evaluation import Receipt, make_receipt, read_receipt
 from fastcompress.evaluation.receipts import MAGIC
 from fastcompress.greedy_dictionary import GreedyDictionary
 from fastcompress.models import LanguageModel, make_model_config
+from fastcompress.models.tokens import TokenStepper
 from fastcompress.training.selfcheck import redraw_weights
 from tests.byte_bigram import ByteBigramConfig
 
@@ -77,23 +80,64 @@ def test_others_are_refused() -> None:
     header["machine"]["torch"] = "1.0"
     with pytest.raises(MismatchError, match=r"made with torch '1\.0', and here it is"):
         read_receipt(model, ByteCodec(), b"\n".join((head, json.dumps(header).encode(), code)), name="a")
-    for bad in (
-        b"",
-        b"text",
-        MAGIC,
-        MAGIC + b"{}\n",
-        MAGIC + line.replace(b'"lanes": 5', b'"lanes": 0') + b"\n" + code,
-    ):
-        with pytest.raises(FormatError):
-            read_receipt(model, ByteCodec(), bad, name="a")
-    changed = MAGIC + line + b"\n" + bytes([code[0] ^ 1]) + code[1:]
-    with pytest.raises((DataError, FormatError)):
-        read_receipt(model, ByteCodec(), changed, name="a")
+    with pytest.raises(FormatError, match="not a receipt; make one"):
+        read_receipt(model, ByteCodec(), b"text", name="a")
     lossy = CharCodec("abc")
     with pytest.raises(ConfigError, match="loses bytes"):
         make_receipt(make(lossy, SMALL), lossy, [b"abc"], name="a")
     with pytest.raises(DataError, match="no bytes"):
         make_receipt(model, ByteCodec(), [b""], name="a")
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b"[" * 100_000, b"\xff", b"1" * 5000, b"null"])
+def test_a_line_that_is_no_header(line: bytes) -> None:
+    with pytest.raises(FormatError, match=r"the receipt is damaged \(.*\); restore it or make it again"):
+        read_receipt(make(ByteCodec(), SMALL), ByteCodec(), MAGIC + line + b"\n", name="a")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((field, value) for field in ("documents", "lanes", "stride")
+          for value in (0, -1, 2.5, 3.0, True, math.nan, None, "3", [], 10**30)),
+        ("documents", 1), ("documents", 4), ("documents", 6), ("lanes", 6), ("lanes", 300_000), ("lanes", 4),
+        ("stride", 11), ("stride", 25), ("stride", 10**15),
+        *(("machine", value) for value in ([], None, {}, {"torch": 1}, "cpu")),
+        *((field, value) for field in ("model", "codec", "sha256") for value in (None, 1, [])),
+        ("sha256", "0" * 64),
+    ],
+)  # fmt: skip
+def test_one_damaged_field(field: str, value: object) -> None:
+    """Refused at once or after decoding something else, in words that do not blame the model alone."""
+    model = make(ByteCodec(), SMALL)
+    blob = make_receipt(model, ByteCodec(), DOCUMENTS, name="a").blob
+    head, line, code = blob.split(b"\n", 2)
+    header = json.loads(line)
+    header[field] = value
+    with pytest.raises(FormatError, match=r"damaged.*; restore it or make it again$") as caught:
+        read_receipt(model, ByteCodec(), b"\n".join((head, json.dumps(header).encode(), code)), name="a")
+    assert "allow_trailing" not in str(caught.value)
+    del header[field]
+    with pytest.raises(FormatError, match="must have exactly the fields"):
+        read_receipt(model, ByteCodec(), b"\n".join((head, json.dumps(header).encode(), code)), name="a")
+
+
+def test_a_damaged_code() -> None:
+    model = make(ByteCodec(), SMALL)
+    blob = make_receipt(model, ByteCodec(), DOCUMENTS, name="a").blob
+    begin = blob.index(b"\n", len(MAGIC)) + 1
+    flipped = (blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :] for at in range(begin, len(blob), 13))
+    for bad in (blob[:begin], blob[:-5], blob + b"more", *flipped):
+        with pytest.raises(FormatError, match="its header or its code is damaged, or the model computes differently"):
+            read_receipt(model, ByteCodec(), bad, name="a")
+
+
+def test_a_model_that_does_not_compute_the_same_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(ByteCodec(), SMALL)
+    weights, num_calls = TokenStepper.weights, itertools.count()
+    monkeypatch.setattr(TokenStepper, "weights", lambda stepper: weights(stepper) * (1 + 0.01 * next(num_calls)))
+    with pytest.raises(DataError, match="does not compute the same twice"):
+        make_receipt(model, ByteCodec(), DOCUMENTS, name="a")
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -116,6 +160,9 @@ def test_the_command(tmp_path: Path) -> None:
     report = json.loads(fastcompress("receipt", run, "--data", data, "--device", "cpu", "--json"))
     assert abs(report["difference"]) < 0.01
     assert fastcompress("receipt", run, "--read", kept, "--device", "cpu") == Path(data).read_text()
+    Path(kept).write_bytes(Path(kept).read_bytes()[:-9])
+    result = CliRunner().invoke(main, ["receipt", run, "--read", kept, "--device", "cpu"])
+    assert f"{kept}: the receipt does not decode" in str(result.output) + str(result.exception)
     result = CliRunner().invoke(main, ["receipt", run, "--device", "cpu"])
     assert result.exit_code != 0
     assert "give one of --data and --read" in str(result.output) + str(result.exception)

@@ -52,7 +52,7 @@ def receipt(
     from fastcompress.data.compression import reading
     from fastcompress.data.corpora import take_bytes
     from fastcompress.data.inputs import path_documents
-    from fastcompress.errors import ConfigError
+    from fastcompress.errors import ConfigError, FormatError, MismatchError, with_place
     from fastcompress.evaluation.receipts import make_receipt, read_receipt
     from fastcompress.models.threads import choose_threads, limited_threads
     from fastcompress.training.checkpoint import load_run
@@ -77,7 +77,11 @@ def receipt(
         if receipt_file is not None:
             with reading(receipt_file):
                 blob = Path(receipt_file).read_bytes()
-            for document in read_receipt(run.model, run.codec, blob, name=name, progress=show):
+            try:
+                decoded = read_receipt(run.model, run.codec, blob, name=name, progress=show)
+            except (FormatError, MismatchError) as error:
+                raise with_place(error, receipt_file) from error
+            for document in decoded:
                 StandardOutput().write(document)
             return
         assert data is not None

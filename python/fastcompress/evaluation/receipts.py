@@ -18,11 +18,13 @@ import json
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from fastcompress._arguments import as_integer
 from fastcompress.arithmetic import Decoder, Encoder
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
@@ -31,6 +33,7 @@ from fastcompress.models.protocol import LanguageModel, Stepper, device_of
 
 MAGIC = b"fastcompress receipt 1\n"
 PRECISION = 24  # bits; at 16, the 1 that every symbol of a large alphabet gets would cost as much as 0.3 %
+_MOST = 1 << 62
 Progress = Callable[[int, int], None]  # documents done, documents in all
 
 
@@ -108,13 +111,14 @@ def make_receipt(
         progress: Called after each batch of documents of the one and of the other pass.
 
     Raises:
+        TypeError: ``lanes`` or ``stride`` is not an integer.
         ConfigError: The model or codec cannot write the documents exactly, or a setting is out of range.
         DataError: There is no byte, or what was decoded differs: then this model does not compute the same twice.
     """
     if not codec.lossless:
         raise ConfigError(f"codec is {codec.name}, which loses bytes; a receipt needs one that is lossless")
-    stride = max(1, model.config.context_length // 2) if stride is None else stride
-    lanes = min(lanes, len(documents)) or 1
+    stride = max(1, model.config.context_length // 2) if stride is None else as_integer(stride, "stride", 1, _MOST)
+    lanes = max(1, min(as_integer(lanes, "lanes", 1, _MOST), len(documents)))
     claimed = evaluate(model, codec, documents, stride=stride).bits_per_byte
     header = Header(
         name, codec.fingerprint, len(documents), lanes, stride, _digest(documents), machine_of(device_of(model))
@@ -123,7 +127,12 @@ def make_receipt(
     code = _encode(model.stepper(codec, lanes, stride), documents, both)
     blob = MAGIC + json.dumps(dataclasses.asdict(header)).encode() + b"\n" + code
     after = None if progress is None else lambda done, _: progress(len(documents) + done, 2 * len(documents))
-    read_receipt(model, codec, blob, name=name, progress=after)
+    try:
+        read_receipt(model, codec, blob, name=name, progress=after)
+    except FormatError as error:  # it was never stored, so that nothing can have damaged it
+        raise DataError(
+            "the code does not decode to the documents: the model does not compute the same twice; use another device"
+        ) from error
     return Receipt(blob, sum(map(len, documents)), len(code), claimed)
 
 
@@ -138,9 +147,8 @@ def read_receipt(
         progress: Called after each batch of documents.
 
     Raises:
-        FormatError: This is no receipt, or a damaged one.
+        FormatError: This is no receipt or a damaged one, or its documents do not have the checksum that it holds.
         MismatchError: It was made with another model or codec, or on a machine that computes other floats.
-        DataError: The documents do not have the checksum that it holds.
     """
     header, code = _parse(blob)
     if (header.model, header.codec) != (name, codec.fingerprint):
@@ -152,11 +160,15 @@ def read_receipt(
             f"the receipt was made with {other} {header.machine.get(other)!r}, and here it is {here[other]!r}: floats "
             "would differ; read it where it was made"
         )
-    documents = _decode(model.stepper(codec, header.lanes, header.stride), code, header.documents, progress)
+    context_length = model.rows(codec).context_length
+    if header.stride > context_length:
+        raise _damaged(f"the stride of its header is {header.stride}; the model's context is {context_length}")
+    try:
+        documents = _decode(model.stepper(codec, header.lanes, header.stride), code, header.documents, progress)
+    except (DataError, FormatError) as error:  # their remedies are those of the coder and of the codec
+        raise _not_the_same() from error
     if _digest(documents) != header.sha256:
-        raise DataError(
-            "the decoded documents are not those that were coded: the model does not compute the same twice"
-        )
+        raise _not_the_same()
     return documents
 
 
@@ -165,12 +177,55 @@ def _parse(blob: bytes) -> tuple[Header, bytes]:
         raise FormatError("not a receipt; make one with fastcompress receipt")
     line, separator, code = blob[len(MAGIC) :].partition(b"\n")
     try:
-        header = Header(**json.loads(line))
-        if not separator or header.documents < 1 or header.lanes < 1 or header.stride < 1:
-            raise ValueError("its numbers are out of range")
-    except (ValueError, TypeError) as error:
-        raise FormatError(f"the receipt is damaged ({error}); restore it or make it again") from error
-    return header, code
+        fields = json.loads(line)
+    except (ValueError, RecursionError):  # the latter for thousands of nested brackets
+        fields = None
+    if not separator or not isinstance(fields, dict):
+        raise _damaged("its second line is not a JSON object")
+    if fields.keys() != _FIELDS.keys():
+        raise _damaged(f"its header must have exactly the fields {', '.join(_FIELDS)}")
+    for name, (is_valid, wanted) in _FIELDS.items():
+        if not is_valid(fields[name]):
+            raise _damaged(f"{name} of its header must be {wanted}")
+    if fields["lanes"] > fields["documents"]:
+        raise _damaged(f"its header has {fields['lanes']} lanes for {fields['documents']} documents")
+    return Header(**fields), code
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= _MOST  # a bool is an int, but not of this type
+
+
+def _is_machine(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == _MACHINE_FIELDS and all(map(_is_text, value.values()))
+
+
+_MACHINE_FIELDS = {"torch", "device", "processor", "threads"}
+_TEXT, _NUMBER = (_is_text, "a string"), (_is_number, "an integer, at least 1")
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "model": _TEXT,
+    "codec": _TEXT,
+    "documents": _NUMBER,
+    "lanes": _NUMBER,
+    "stride": _NUMBER,
+    "sha256": _TEXT,
+    "machine": (_is_machine, f"an object of the strings {', '.join(sorted(_MACHINE_FIELDS))}"),
+}
+
+
+def _damaged(problem: str) -> FormatError:
+    return FormatError(f"the receipt is damaged ({problem}); restore it or make it again")
+
+
+def _not_the_same() -> FormatError:
+    return FormatError(
+        "the receipt does not decode to the documents that were coded: its header or its code is damaged, or the model "
+        "computes differently now; restore it or make it again"
+    )
 
 
 def _digest(documents: Sequence[bytes]) -> str:
@@ -203,7 +258,7 @@ def _encode(stepper: Stepper, documents: Sequence[bytes], progress: Progress | N
 
 
 def _decode(stepper: Stepper, code: bytes, num_documents: int, progress: Progress | None) -> list[bytes]:
-    decoder = Decoder(code)
+    decoder = Decoder(code, allow_trailing=True)
     documents: list[bytes] = []
     while len(documents) < num_documents:
         number = min(stepper.lanes, num_documents - len(documents))
@@ -222,4 +277,6 @@ def _decode(stepper: Stepper, code: bytes, num_documents: int, progress: Progres
         if progress is not None:
             progress(len(documents), num_documents)
     decoder.finish()
+    if decoder.num_bytes_read != len(code):
+        raise FormatError(f"{len(code) - decoder.num_bytes_read} bytes follow the code")
     return documents

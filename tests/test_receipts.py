@@ -160,6 +160,13 @@ def test_the_command(tmp_path: Path) -> None:
     report = json.loads(fastcompress("receipt", run, "--data", data, "--device", "cpu", "--json"))
     assert abs(report["difference"]) < 0.01
     assert fastcompress("receipt", run, "--read", kept, "--device", "cpu") == Path(data).read_text()
+    link = tmp_path / "link.txt"
+    link.symlink_to(data)
+    for source, output in ((data, data), (data, str(link)), (str(link), data), (str(tmp_path), data)):
+        before = Path(data).read_bytes()
+        result = CliRunner().invoke(main, ["receipt", run, "--data", source, "-o", output, "--force"])
+        assert f"{output}: is the input itself" in str(result.output) + str(result.exception)
+        assert Path(data).read_bytes() == before
     Path(kept).write_bytes(Path(kept).read_bytes()[:-9])
     result = CliRunner().invoke(main, ["receipt", run, "--read", kept, "--device", "cpu"])
     assert f"{kept}: the receipt does not decode" in str(result.output) + str(result.exception)

@@ -151,7 +151,8 @@ def check_output(path: str, overwrite: bool, source: str | None = None) -> None:
     if target.is_dir():
         raise OutputError(f"{path}: cannot be written (it is a folder); add a file name")
     if source not in (None, "-") and target.exists() and os.path.exists(source) and target.samefile(source):
-        raise OutputError(f"{path}: is the input itself; choose another output")
+        other_name = f", {source}" if source != path else ""
+        raise OutputError(f"{path}: is the input itself{other_name}; choose another output")
     if target.is_file() and not overwrite:
         raise OutputError(f"{path}: exists already; choose another output, or replace it with --force")
     if not os.access(folder if not target.exists() else path, os.W_OK):

@@ -51,7 +51,7 @@ def receipt(
     from fastcompress._files import write_atomically
     from fastcompress.data.compression import reading
     from fastcompress.data.corpora import take_bytes
-    from fastcompress.data.inputs import path_documents
+    from fastcompress.data.inputs import find_files, path_documents
     from fastcompress.errors import ConfigError, FormatError, MismatchError, with_place
     from fastcompress.evaluation.receipts import make_receipt, read_receipt
     from fastcompress.models.threads import choose_threads, limited_threads
@@ -61,6 +61,8 @@ def receipt(
         raise ConfigError("give one of --data and --read")
     if output is not None:
         check_output(output, overwrite)
+        for file in find_files(data) if data is not None else ():
+            check_output(output, overwrite, str(file.path or "-"))
     run = load_run(Path(run_directory), which="last" if which == "last" else "best", device=device)
     checkpoint = Path(run_directory) / f"{'last' if which == 'last' else 'best'}.safetensors"
     name = hashlib.sha256(checkpoint.read_bytes()).hexdigest()

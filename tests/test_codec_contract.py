@@ -193,6 +193,13 @@ def test_codecs_that_decode_by_token_say_so() -> None:
     assert {name for name, codec in CODECS.items() if getattr(codec, "decodes_by_token", False)} == BY_TOKEN
 
 
+def test_codecs_that_are_not_incremental_say_so() -> None:
+    """Those whose prefixes do not decode, and those that nothing can follow."""
+    found = {name for name, codec in CODECS.items() if not getattr(codec, "is_incremental", True)}
+    not_prefixes = {name for name, case in CASES.items() if not case.decodes_prefixes}
+    assert found == not_prefixes | {"gzip", "gzip-quick", "gzip-16"}
+
+
 @pytest.mark.parametrize("name", sorted(BY_TOKEN))
 @few
 @given(data=texts, seed=st.integers(0, 1000))

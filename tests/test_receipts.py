@@ -11,11 +11,25 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from fastcompress.arithmetic import ContextMixer
 from fastcompress.bpe import BPE
 from fastcompress.cli import main
-from fastcompress.codec import BPECodec, ByteCodec, CharCodec, Codec, GreedyDictionaryCodec
+from fastcompress.codec import (
+    ArithmeticCodec,
+    BPECodec,
+    ByteCodec,
+    CharCodec,
+    ChatCodec,
+    Codec,
+    GreedyDictionaryCodec,
+    GzipCodec,
+    LZ77Codec,
+    LZPCodec,
+    ProxyCodec,
+    WindowsCodec,
+)
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
-from fastcompress.evaluation import Receipt, make_receipt, read_receipt
+from fastcompress.evaluation import Receipt, generate, make_receipt, read_receipt
 from fastcompress.evaluation.receipts import MAGIC
 from fastcompress.greedy_dictionary import GreedyDictionary
 from fastcompress.models import LanguageModel, make_model_config
@@ -68,6 +82,39 @@ def test_a_model_of_several_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ByteBigramConfig().build().eval()
     made = make_receipt(model, ByteCodec(), DOCUMENTS, name="a", lanes=2)
     assert_size(made)
+
+
+MIXER = ContextMixer.train(DOCUMENTS, log2_table_bytes=16, reset_interval=20).freeze()
+NOT_INCREMENTAL: list[Codec] = [
+    ArithmeticCodec(MIXER, 8), WindowsCodec(MIXER, 32, 8), GzipCodec(), ChatCodec(GzipCodec()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "codec", [*NOT_INCREMENTAL, LZPCodec(order=2), LZ77Codec(alphabet="buckets"), ProxyCodec(GzipCodec())], ids=str
+)
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_codecs_whose_ids_need_not_decode_as_they_come(codec: Codec, lanes: int) -> None:
+    """Three lanes for five documents, so that one lane gets ids that no text has."""
+    model = make(codec, SMALL)
+    made = make_receipt(model, codec, DOCUMENTS, name="a", lanes=lanes)
+    assert made.code_bytes == pytest.approx(made.claimed_bits_per_byte * made.num_bytes / 8, abs=2)  # zeros are cut off
+    assert read_receipt(model, codec, made.blob, name="a") == DOCUMENTS
+
+
+@pytest.mark.parametrize("codec", NOT_INCREMENTAL, ids=str)
+@pytest.mark.parametrize("prompt", [b"", b"to be"])
+def test_no_text_is_generated_by_codecs_that_are_not_incremental(codec: Codec, prompt: bytes) -> None:
+    with pytest.raises(ConfigError, match=rf"codec is {codec.name}, whose ids decode only once a text is complete"):
+        generate(make(codec, SMALL), codec, prompt, max_tokens=3)
+
+
+def test_a_text_ends_where_its_ids_do_not_decode() -> None:
+    codec = LZPCodec()
+    stepper = make(codec, SMALL).stepper(codec, 2)
+    stepper.begin([b"a", b"a"])
+    assert stepper.push([codec.vocab_size - 1, 98]) == [b"", b"b"]  # a match, which nothing before it allows
+    assert stepper.done == [True, False]
 
 
 def test_others_are_refused() -> None:

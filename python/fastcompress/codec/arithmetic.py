@@ -39,6 +39,7 @@ class WindowsCodec(CodecBase):
 
     lossless = True
     unambiguous = False
+    is_incremental = False
 
     def __init__(self, mixer: ContextMixer, window_bits: int = 64, token_bits: int = 16) -> None:
         """Make a codec.
@@ -98,6 +99,7 @@ class ArithmeticCodec(CodecBase):
 
     lossless = True
     unambiguous = True
+    is_incremental = False
     max_unstable_tokens: int | None = None
 
     def __init__(self, mixer: ContextMixer, token_bits: int = 16) -> None:

@@ -41,6 +41,7 @@ class ChatCodec(CodecBase):
         self.lossless = base.lossless
         self.max_unstable_tokens = base.max_unstable_tokens
         self.decodes_by_token = getattr(base, "decodes_by_token", False)
+        self.is_incremental = getattr(base, "is_incremental", True)
         self.name: str = f"chat-{base.name}"
         self.role_ids = {role: base.vocab_size + number for number, role in enumerate(ROLES)}
         self.end_of_message = base.vocab_size + len(ROLES)

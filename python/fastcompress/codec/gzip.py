@@ -36,6 +36,7 @@ class GzipCodec(CodecBase):
 
     lossless = True
     unambiguous = False
+    is_incremental = False  # the ids of a text end the stream
     max_unstable_tokens: int | None = None
 
     def __init__(self, level: int = 9, token_bits: int = 8) -> None:

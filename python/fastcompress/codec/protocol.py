@@ -82,6 +82,9 @@ class CodecBase:
     # Whether decode(ids) is decode([id]) of each id, one after the other. Not part of the protocol: without it, whoever
     # decodes ids as they come decodes all of them each time.
     decodes_by_token: bool = False
+    # Whether ids can be decoded as they come: the first ids of a text decode to its first bytes, and others may follow
+    # the ids of a whole text. Not part of the protocol: a codec without it is taken to be incremental.
+    is_incremental: bool = True
 
     unstable_tail = RenamedAttribute("max_unstable_tokens")
 

@@ -10,7 +10,7 @@ from fastcompress.data.chat_rows import ChatRows
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.evaluation.generate import LaneText, Sampler, draw_text
 from fastcompress.models.protocol import LanguageModel
-from fastcompress.models.tokens import TokenStepper
+from fastcompress.models.tokens import TokenStepper, check_incremental
 
 
 class Conversation:
@@ -42,13 +42,14 @@ class Conversation:
             sampler: Draws the tokens; default: at temperature 1 with seed 0.
 
         Raises:
-            ConfigError: ``max_tokens`` is below 1.
+            ConfigError: ``max_tokens`` is below 1, or the codec's ids cannot be decoded as they come.
             MismatchError: The codec has no marks of chats, or is not the model's.
         """
         if not isinstance(codec, ChatCodec):
             raise MismatchError(f"a model with codec {codec.name} was not trained on chats; finetune it on chats first")
         if max_tokens < 1:
             raise ConfigError(f"max_tokens is {max_tokens}; it must be at least 1")
+        check_incremental(codec)
         stepper = model.stepper(codec)
         assert isinstance(stepper, TokenStepper)
         self.codec, self.max_tokens, self.sampler = codec, max_tokens, sampler or Sampler()

@@ -16,6 +16,7 @@ from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError
 from fastcompress.models.protocol import LanguageModel, Stepper
 from fastcompress.models.settings import is_number
+from fastcompress.models.tokens import check_incremental
 
 
 def generate(
@@ -48,7 +49,8 @@ def generate(
     position, and every half context a pass over as many.
 
     Raises:
-        ConfigError: A setting out of range (at once, not at the first ``next()``).
+        ConfigError: A setting out of range (at once, not at the first ``next()``), or a codec whose ids cannot be
+            decoded as they come.
         DataError: The codec cannot spell the prompt.
         MismatchError: The model's vocabulary is not the codec's.
     """
@@ -92,6 +94,7 @@ def generate_batch(
     ]
     if not prompts:
         return iter(())
+    check_incremental(codec)
     stepper = model.stepper(codec, len(prompts))
     stepper.begin(prompts)
     return draw_text(stepper, samplers, [LaneText(prompt, stop) for prompt in prompts], max_tokens)

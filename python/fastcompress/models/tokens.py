@@ -104,6 +104,20 @@ class NextTokenModel(LanguageModel):
         return logits[torch.arange(len(tokens), device=tokens.device), last]  # [B, V]
 
 
+def is_incremental(codec: Codec) -> bool:
+    """Return whether a codec's ids can be decoded as they come."""
+    return getattr(codec, "is_incremental", True)
+
+
+def check_incremental(codec: Codec) -> None:
+    """Raise ConfigError if a codec's ids cannot be decoded as they come."""
+    if not is_incremental(codec):
+        raise ConfigError(
+            f"codec is {codec.name}, whose ids decode only once a text is complete; to generate text, use a model of a "
+            "codec whose ids can be decoded as they come, such as byte or bpe"
+        )
+
+
 def checked_stride(stride: int | None, context_length: int) -> int:
     """Return a stride, for None half the context. Raises ConfigError if it is out of range."""
     stride = max(1, context_length // 2) if stride is None else stride
@@ -134,6 +148,7 @@ class TokenStepper:
         assert isinstance(rows, TokenRows)
         self.model, self.codec, self.lanes, self.stride = model, rows.spelling, lanes, stride
         self.end, self._num_given = rows.end_of_document, rows.num_given
+        self._is_incremental = is_incremental(self.codec)
         self._canonical = rows.canonical if isinstance(rows, CanonicalRows) else None
         self._states = [0] * lanes  # of the encoder, if illegal ids are masked
         self.done = [False] * lanes
@@ -145,8 +160,16 @@ class TokenStepper:
         self._weights: Tensor | None = None
 
     def begin(self, prompts: Sequence[bytes]) -> None:
-        """Begin a document in each lane. Raises DataError if the codec cannot encode a prompt."""
-        self.begin_tokens([[self.end, *self.codec.encode(prompt).tolist()] for prompt in prompts])
+        """Begin a document in each lane.
+
+        Raises DataError if the codec cannot encode a prompt, and ConfigError if nothing can follow the ids of one.
+        """
+        if any(prompts):
+            check_incremental(self.codec)
+        # Nothing is begun by the given ids alone: those of an empty text may end it, as in deflate.
+        sizes = [None if prompt else self._num_given for prompt in prompts]
+        encoded = [self.codec.encode(prompt)[:size].tolist() for prompt, size in zip(prompts, sizes, strict=True)]
+        self.begin_tokens([[self.end, *ids] for ids in encoded])
 
     def begin_tokens(self, prompts: Sequence[Sequence[int]]) -> None:
         """Begin each lane with ids, the first of which is the end of a document; unlike text, they may be any ids."""
@@ -174,16 +197,28 @@ class TokenStepper:
         return self._weights
 
     def push(self, symbols: Sequence[int]) -> list[bytes]:
-        """Append an id to each lane that is not done; the end of a document ends its lane."""
+        """Append an id to each lane that is not done; the end of a document ends its lane.
+
+        If the codec is not incremental, all bytes of a document are returned at its end. Otherwise an id that does not
+        decode after those before it, such as a copy from before the text, ends its lane too: nothing can follow it.
+        """
         self._weights = None
         pieces = []
         for lane, symbol in enumerate(symbols):
-            self.done[lane] = self.done[lane] or symbol == self.end
+            was_done = self.done[lane]
+            self.done[lane] = was_done or symbol == self.end
             if not self.done[lane]:
                 self._sequences[lane].append(int(symbol))
                 if self._canonical is not None:
                     self._states[lane] = int(self._canonical.states_of([symbol], self._states[lane])[-1])
-            pieces.append(b"" if self.done[lane] else self._new_bytes(lane))
+            if not self._is_incremental:
+                pieces.append(self._new_bytes(lane) if self.done[lane] and not was_done else b"")
+                continue
+            try:
+                pieces.append(b"" if self.done[lane] else self._new_bytes(lane))
+            except DataError:
+                self.done[lane] = True
+                pieces.append(b"")
         return pieces
 
     def _new_bytes(self, lane: int) -> bytes:

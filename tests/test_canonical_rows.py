@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fastcompress.bpe import BPE, WORD_PATTERN
-from fastcompress.codec import BPECodec, ByteCodec, Codec, EqualInfoCodec, GreedyDictionaryCodec
+from fastcompress.codec import BPECodec, ByteCodec, ChatCodec, Codec, EqualInfoCodec, GreedyDictionaryCodec
 from fastcompress.data import TokenDataset
 from fastcompress.data.canonical_rows import LEGAL, CanonicalRows
 from fastcompress.data.rows import TokenRows
@@ -82,6 +82,30 @@ def test_the_last_ids_decide_the_state(codec: Codec) -> None:
         states = canonical.states_of(ids)
         for end, state in enumerate(states):
             assert canonical.state_after(ids[max(0, end - canonical.memory) : end]) == state
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_each_message_of_a_chat_is_masked_as_a_text_of_its_own(codec: Codec) -> None:
+    """Marks are legal everywhere, and after one the encoder begins anew."""
+    chat = ChatCodec(codec)
+    rows, below = CanonicalRows(chat, 12), CanonicalRows(codec, 12).canonical
+    canonical, texts = rows.canonical, [b"to be", b"", b" or not", b"to"]
+    ids, expected, ends = [], [], []
+    for text in texts:
+        own = codec.encode(text).tolist()
+        ids += [*own, chat.role_ids["user"]]
+        expected += below.states_of(own).tolist()
+        ends.append(len(ids))
+    states = canonical.states_of(ids)
+    assert states.tolist() == [*expected, 0]
+    for end, state in enumerate(states):
+        assert canonical.state_after(ids[max(0, end - canonical.memory) : end]) == state
+        assert canonical.states_of(ids[end:], int(state)).tolist() == states[end:].tolist()
+    legal = np.unpackbits(canonical.legal_rows(states), axis=1, count=chat.vocab_size, bitorder="little")
+    assert legal[:, codec.vocab_size :].all()
+    assert (legal[:, : codec.vocab_size] == np.unpackbits(
+        below.legal_rows(states), axis=1, count=codec.vocab_size, bitorder="little")).all()  # fmt: skip
+    assert not rows.is_exact  # with marks, which decode to nothing, a text has other spellings
 
 
 @pytest.mark.parametrize("codec", CODECS)

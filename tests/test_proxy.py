@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from fastcompress.bpe import BPE
 from fastcompress.cli.inputs import make_codec
-from fastcompress.codec import BPECodec, ByteCodec, LZ77Codec, ProxyCodec, load_codec
+from fastcompress.codec import BPECodec, ByteCodec, ChatCodec, LZ77Codec, ProxyCodec, load_codec
 from fastcompress.data import TokenDataset, write_shards
 from fastcompress.data.corpora import Document
 from fastcompress.data.proxy_rows import ProxyRows
 from fastcompress.errors import ConfigError
 from fastcompress.evaluation import evaluate, generate, make_receipt, read_receipt
 from fastcompress.models import LanguageModel, make_model_config
+from fastcompress.models.tokens import TokenStepper
 from fastcompress.training import TrainConfig, load_run, train
 from fastcompress.training.selfcheck import redraw_weights
 
@@ -107,6 +108,21 @@ def test_only_bytes_are_written() -> None:
         pieces = stepper.push([290 + 115, 290 + 104])
         assert pieces == [b"s", b"h"]
     assert stepper.symbols(b"ab") == [290 + 97, 290 + 98, CODEC.vocab_size]
+
+
+def test_only_bytes_and_marks_are_written_in_chats() -> None:
+    chat = ChatCodec(CODEC)
+    model = make_model_config(SHAPE, chat).build()
+    stepper = model.stepper(chat)
+    assert isinstance(stepper, TokenStepper)
+    stepper.begin_tokens(
+        [[chat.vocab_size, chat.role_ids["user"], *chat.encode("Hi").tolist(), chat.role_ids["assistant"]]]
+    )
+    marks = [*chat.role_ids.values(), chat.end_of_message, chat.vocab_size]
+    for legal in ([CODEC.bytes_mark], range(290, 546), range(290, 546)):
+        assert torch.isfinite(stepper.weights())[0].nonzero().flatten().tolist() == [*legal, *marks]
+        stepper.push([legal[0]])
+    assert not model.rows(chat).is_exact
 
 
 @pytest.mark.parametrize("compressed", [BPE_CODEC, LZ77Codec(alphabet="buckets")], ids=["bpe", "lz77"])

@@ -6,18 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
 from torch import Tensor
 
+from fastcompress.bpe import BPE
 from fastcompress.cli import main
-from fastcompress.codec import ByteCodec, ChatCodec
+from fastcompress.codec import BPECodec, ByteCodec, ChatCodec, Codec, GreedyDictionaryCodec, ProxyCodec
 from fastcompress.data import TokenDataset
+from fastcompress.data.canonical_rows import LEGAL
 from fastcompress.data.chat import Chat, Message, chat_to_json
 from fastcompress.data.chat_rows import ChatRows, PackedChats
 from fastcompress.errors import ConfigError, DataError, MismatchError, OutputError
 from fastcompress.evaluation import Conversation, Sampler, evaluate
+from fastcompress.greedy_dictionary import GreedyDictionary
 from fastcompress.models import GPT, GPTConfig, NextTokenModel
 from fastcompress.training import (
     ChatData,
@@ -29,7 +33,7 @@ from fastcompress.training import (
     load_run,
     train,
 )
-from fastcompress.training.sft import check_chats_apart, with_marks
+from fastcompress.training.sft import check_chats_apart, with_marks, with_masks
 from tests.byte_bigram import ByteBigramConfig
 
 BYTES = ByteCodec()
@@ -313,3 +317,44 @@ def test_the_default_folder_and_split(pretrained: Path, tmp_path: Path) -> None:
     done = command("sft", pretrained, "--data", file, "--steps", 1, "--device", "cpu")
     assert "held out: " in done.stderr
     assert (pretrained.parent / "run-chat" / "best.safetensors").exists()
+
+
+MASKED: list[tuple[Codec, bool]] = [
+    (GreedyDictionaryCodec(GreedyDictionary.train(b"".join(TEXT), size=290)), True),
+    (ProxyCodec(BPECodec(BPE.train(TEXT, vocab_size=270, pattern="none"))), False),
+]
+
+
+@pytest.mark.parametrize(("codec", "canonical"), MASKED, ids=["canonical", "proxy"])
+def test_masks_outlive_finetuning(codec: Codec, canonical: bool, tmp_path: Path) -> None:
+    """What the base run never draws, the finetuned one does not draw either, and every command reads it."""
+    config = TrainConfig(steps=3, batch_size=4, learning_rate=0.01, eval_every=3, device="cpu", num_threads=1)
+    model = GPTConfig.modern(vocab_size=codec.vocab_size + 1, **SHAPE, canonical=canonical)
+    folder = tmp_path / "run"
+    train(model, codec, TokenDataset.from_documents(TEXT * 9, codec), TEXT, config, folder, progress=False)
+    file, text = tmp_path / "chats.jsonl", tmp_path / "text.txt"
+    file.write_bytes(b"\n".join(map(chat_to_json, CHATS)))
+    text.write_bytes(TEXT[0])
+    command("sft", folder, "--data", file, "--validation", file, "--steps", 60, "--learning-rate", 0.02)
+    run = load_run(tmp_path / "run-chat")
+    assert run.validation_bits_per_byte is not None
+    assert run.validation_bits_per_byte < 3
+
+    chats = run.codec
+    assert isinstance(chats, ChatCodec)
+    rows = with_masks(ChatRows(chats, 64), run.model)
+    row = rows.training_row(PackedChats(CHATS, rows), 0)  # type: ignore[arg-type]
+    assert {name: (column.dtype, column.shape) for name, column in row.items()} == rows.columns
+    legal = np.unpackbits(row[LEGAL], axis=1, count=chats.vocab_size, bitorder="little")
+    counted = row["document"] >= 0
+    assert legal[counted, row["target"][counted]].all()
+    assert not legal[counted].all()
+    assert legal[~counted].all()
+    again = evaluate(run.model, chats, list(map(chat_to_json, CHATS)), stride=64, rows=rows)
+    assert again.bits_per_byte == pytest.approx(run.validation_bits_per_byte, rel=1e-3)
+
+    talk = ["chat", tmp_path / "run-chat", "--max-tokens", 8, "--device", "cpu"]
+    command(*talk, stdin=b"duck?\n")
+    command("generate", tmp_path / "run-chat", "--prompt", "a few", "--max-tokens", 8, "--device", "cpu")
+    command("receipt", tmp_path / "run-chat", "--data", text, "--device", "cpu")
+    assert not evaluate(run.model, chats, TEXT).is_exact  # a text with marks in it has the same bytes

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastcompress.bpe import CanonicalPairs
 from fastcompress.codec.basic import BPECodec
+from fastcompress.codec.chat import ChatCodec
 from fastcompress.codec.equal_info import EqualInfoCodec
 from fastcompress.codec.greedy_dictionary import GreedyDictionaryCodec
 from fastcompress.codec.protocol import Codec
@@ -42,6 +43,47 @@ class Canonical(Protocol):
         ...
 
 
+class MarkedStates:
+    """The states of a chat codec's encoder: those of the codec below, for which each message is a text of its own.
+
+    Marks are legal everywhere, and the state after one is that at the beginning of a text. As a mark decodes to no
+    bytes, these masks leave a text more than one spelling.
+    """
+
+    def __init__(self, below: Canonical, codec: ChatCodec) -> None:
+        """Add the marks of a codec to the states of the codec below them."""
+        self._below, self._first_mark = below, codec.base.vocab_size
+        is_mark = np.arange(codec.vocab_size) >= self._first_mark
+        self._marks = np.packbits(is_mark, bitorder="little")  # uint8[(vocab_size + 7) // 8]
+
+    @property
+    def memory(self) -> int:
+        """See `Canonical`."""
+        return self._below.memory
+
+    def state_after(self, last: npt.ArrayLike) -> int:
+        """See `Canonical`."""
+        ids = np.asarray(last, np.int64)
+        return self._below.state_after(ids[np.append(-1, np.flatnonzero(ids >= self._first_mark))[-1] + 1 :])
+
+    def states_of(self, ids: npt.ArrayLike, state: int = 0) -> npt.NDArray[np.uint32]:
+        """See `Canonical`."""
+        array = np.asarray(ids, np.int64)
+        states = np.zeros(len(array) + 1, np.uint32)
+        begin = 0
+        for mark in [*np.flatnonzero(array >= self._first_mark).tolist(), len(array)]:
+            states[begin : mark + 1] = self._below.states_of(array[begin:mark], state)
+            begin, state = mark + 1, 0
+        return states
+
+    def legal_rows(self, states: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        """See `Canonical`."""
+        below = self._below.legal_rows(states)
+        rows = np.tile(self._marks, (len(below), 1))
+        rows[:, : below.shape[1]] |= below
+        return rows
+
+
 def canonical_of(codec: Codec) -> Canonical:
     """Return the encoder's states of a codec; those of the last few codecs are kept.
 
@@ -55,6 +97,8 @@ def canonical_of(codec: Codec) -> Canonical:
 
 @lru_cache(maxsize=8)
 def _canonical_of(codec: Any) -> Canonical:
+    if isinstance(codec, ChatCodec):
+        return MarkedStates(canonical_of(codec.base), codec)
     if isinstance(codec, GreedyDictionaryCodec):
         return codec.dictionary.states
     if isinstance(codec, BPECodec):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcompress.codec import ChatCodec
 from fastcompress.codec.canonical import Canonical, canonical_of
 from fastcompress.data.rows import Row, TokenRows
 from fastcompress.data.shards import TokenDataset
@@ -35,8 +36,8 @@ class CanonicalRows(TokenRows):
 
     @property
     def is_exact(self) -> bool:
-        """Every document has one spelling with a probability."""
-        return True
+        """True if every document has one spelling with a probability, False if marks of chats may stand in it."""
+        return not isinstance(self.codec, ChatCodec)
 
     @property
     def canonical(self) -> Canonical:

@@ -19,8 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcompress.codec import ChatCodec
+from fastcompress.codec.canonical import Canonical
 from fastcompress.data import packing
 from fastcompress.data.best_fit import best_fit
+from fastcompress.data.canonical_rows import LEGAL
 from fastcompress.data.chat import Chat, answer_bytes, chat_hash, parse_chat
 from fastcompress.data.rows import WEIGHT, Row
 from fastcompress.errors import DataError
@@ -28,7 +30,7 @@ from fastcompress.errors import DataError
 if TYPE_CHECKING:
     from fastcompress.data.shards import TokenDataset
 
-_PADDING = {"document": -1}  # a document of its own
+_PADDING = {"document": -1, LEGAL: 255}  # a document of its own, in which every id is legal
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,18 @@ class SpelledChat:
 class ChatRows:
     """Rows of packed chats.
 
-    Columns: input, target, position and document, int64[S]; weight, float32[S].
+    Columns: input, target, position and document, int64[S]; weight, float32[S]; with `canonical` also legal, as
+    `CanonicalRows` has it.
 
     Attributes:
         codec: The codec with the marks of chats.
         context_length: Events per row, S.
+        canonical: The states that say which ids are legal, those of the codec with its marks; None: all are.
     """
 
     codec: ChatCodec
     context_length: int
+    canonical: Canonical | None = None
     tokens_per_row: int = field(default=1, init=False)  # a row is a unit of its own, not a slice of a token stream
     is_exact: bool = field(default=False, init=False)
 
@@ -60,13 +65,19 @@ class ChatRows:
     def columns(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """The type and shape of each column, by name."""
         shape = (self.context_length,)
-        whole = dict.fromkeys(("input", "target", "position", "document"), (np.dtype(np.int64), shape))
-        return {**whole, WEIGHT: (np.dtype(np.float32), shape)}
+        whole: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = dict.fromkeys(
+            ("input", "target", "position", "document"), (np.dtype(np.int64), shape)
+        )
+        columns = {**whole, WEIGHT: (np.dtype(np.float32), shape)}
+        if self.canonical is not None:
+            columns[LEGAL] = (np.dtype(np.uint8), (*shape, (self.codec.vocab_size + 7) // 8))
+        return columns
 
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the kind of rows, the codec and the length, as 64 hexadecimal digits."""
-        text = f"fastcompress chat rows, version 1\n{self.codec.fingerprint}\n{self.context_length}\n"
+        kind = "chat" if self.canonical is None else "canonical chat"
+        text = f"fastcompress {kind} rows, version 1\n{self.codec.fingerprint}\n{self.context_length}\n"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def prompt(self, chat: Chat) -> list[int]:
@@ -83,14 +94,22 @@ class ChatRows:
             weight += [False] + [message.role == "assistant"] * (len(text) + 1)
         return SpelledChat(np.array(ids, np.uint32), np.array(weight[1:], np.bool_), answer_bytes(chat))
 
+    def joined(self, chats: Sequence[SpelledChat]) -> Row:
+        """Concatenate chats to the columns of one row."""
+        row = packing.joined([chat.ids for chat in chats], [chat.weight for chat in chats])
+        if self.canonical is not None:
+            states = [self.canonical.states_of(chat.ids[1:])[:-1] for chat in chats]  # before each target
+            row[LEGAL] = self.canonical.legal_rows(np.concatenate(states))
+        return row
+
     def training_row(self, dataset: TokenDataset, begin: int) -> Row:
         """Return row number `begin` of packed chats, padded to S events."""
         assert isinstance(dataset, PackedChats)
-        return packing.padded(joined(dataset.row(begin)), self.context_length, _PADDING)
+        return packing.padded(self.joined(dataset.row(begin)), self.context_length, _PADDING)
 
     def scoring_rows(self, document: bytes, stride: int) -> Iterator[Row]:
         """Yield the only row of a chat, given as `chat_to_json` writes it."""
-        yield joined([self.spell(parse_chat(document))])
+        yield self.joined([self.spell(parse_chat(document))])
 
     def stack(self, rows: Sequence[Row]) -> Row:
         """Return a batch: each column of the rows along a new first dimension, padded at the end to equal lengths."""
@@ -106,11 +125,6 @@ class ChatRows:
     def num_bytes(self, document: bytes) -> int:
         """Return the number of bytes in the answers of a chat."""
         return answer_bytes(parse_chat(document))
-
-
-def joined(chats: Sequence[SpelledChat]) -> Row:
-    """Concatenate chats to the columns of one row."""
-    return packing.joined([chat.ids for chat in chats], [chat.weight for chat in chats])
 
 
 class PackedChats:

@@ -216,7 +216,10 @@ def joined(pieces: Sequence[npt.NDArray[np.uint32]], weights: Sequence[npt.NDArr
 def padded(row: Row, length: int, padding: dict[str, int]) -> Row:
     """Append events that do not count; columns that `padding` does not name are padded with 0."""
     missing = length - len(row[WEIGHT])
-    return {name: np.pad(column, (0, missing), constant_values=padding.get(name, 0)) for name, column in row.items()}
+    return {
+        name: np.pad(column, [(0, missing)] + [(0, 0)] * (column.ndim - 1), constant_values=padding.get(name, 0))
+        for name, column in row.items()
+    }
 
 
 def _apart(lengths: Sequence[int]) -> Row:

@@ -6,15 +6,21 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress.codec import ProxyCodec
+from fastcompress.codec import ChatCodec, Codec, ProxyCodec
+from fastcompress.codec.canonical import Canonical, MarkedStates
 from fastcompress.data.canonical_rows import LEGAL, CanonicalRows
 from fastcompress.data.rows import WEIGHT, Row, TokenRows
 from fastcompress.data.shards import TokenDataset
+
+
+def reads_bytes_alone(codec: Codec) -> bool:
+    """Return whether rows of a codec are `ProxyRows`: it is a proxy codec, or has one below the marks of chats."""
+    return isinstance(codec.base if isinstance(codec, ChatCodec) else codec, ProxyCodec)
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,11 @@ class ProxyRows(CanonicalRows):
     """Rows of ids for training; for scores, rows of bytes with a mask that forbids everything else.
 
     The mark of bytes at the beginning of a document is given and costs nothing, as it is the user who chooses bytes.
-    Then a document has one spelling with a probability, and bits per byte are exact.
+    Then a document has one spelling with a probability, and bits per byte are exact. Marks of chats, if the codec has
+    them, stay legal, so that bits per byte are an upper bound.
     """
 
-    codec: ProxyCodec
+    codec: ProxyCodec | ChatCodec
 
     def __post_init__(self) -> None:
         TokenRows.__post_init__(self)
@@ -69,8 +76,10 @@ class ProxyRows(CanonicalRows):
         return 1
 
     @cached_property
-    def canonical(self) -> _ByteStates:
+    def canonical(self) -> Canonical:
         """The states of the encoder of bytes."""
+        if isinstance(self.codec, ChatCodec):
+            return MarkedStates(_ByteStates(cast("ProxyCodec", self.codec.base)), self.codec)
         return _ByteStates(self.codec)
 
     @property

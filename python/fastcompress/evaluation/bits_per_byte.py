@@ -144,7 +144,7 @@ def evaluate(
         model, rows, documents, boundary, stride=stride, batch_size=batch_size, device=device, autocast=autocast,
         progress=progress,
     )  # fmt: skip  # float32[events] and bool[events] for each document
-    is_masked = hasattr(rows, "canonical")
+    is_masked = getattr(rows, "canonical", None) is not None
     score = _evaluation(nats, num_bytes, rows, stride, None if is_masked else model.uniform_nats())
     if boundary is None:
         return score

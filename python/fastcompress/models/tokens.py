@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fastcompress.codec import Codec, ProxyCodec
+from fastcompress.codec import ChatCodec, Codec, ProxyCodec
 from fastcompress.data.canonical_rows import CanonicalRows
-from fastcompress.data.proxy_rows import ProxyRows
+from fastcompress.data.proxy_rows import ProxyRows, reads_bytes_alone
 from fastcompress.data.rows import Rows, TokenRows, num_symbols, spell
 from fastcompress.errors import ConfigError, DataError, MismatchError
 from fastcompress.models.allocation import memory_errors
@@ -30,7 +31,9 @@ def token_rows(codec: Codec, vocab_size: int, context_length: int) -> TokenRows:
         raise ConfigError(
             f"vocab_size is {vocab_size}, but codec {codec.name} and the end of document need {num_symbols(codec)}"
         )
-    return ProxyRows(codec, context_length) if isinstance(codec, ProxyCodec) else TokenRows(codec, context_length)
+    if reads_bytes_alone(codec):
+        return ProxyRows(cast("ProxyCodec | ChatCodec", codec), context_length)
+    return TokenRows(codec, context_length)
 
 
 def token_bytes(codec: Codec) -> list[bytes]:

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from fastcompress.codec import ChatCodec
 from fastcompress.codec.chat import MARKS
+from fastcompress.data.canonical_rows import CanonicalRows
 from fastcompress.data.chat import Chat, Message, chat_to_json
-from fastcompress.data.chat_rows import ChatRows, PackedChats, joined
+from fastcompress.data.chat_rows import ChatRows, PackedChats
 from fastcompress.data.rows import num_symbols
 from fastcompress.errors import ConfigError, DataError
 from fastcompress.models.protocol import LanguageModel
@@ -129,7 +130,8 @@ def finetune(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = with_marks(run.model, codec)
-    check_chats_apart(model, data.rows)
+    rows = with_masks(data.rows, model)
+    check_chats_apart(model, rows)
     if config.evaluation.eval_bytes is not None:
         raise ConfigError("eval_bytes would cut chats; leave it out, and all held-out chats are scored")
     return train(
@@ -143,9 +145,18 @@ def finetune(
         on_ready=on_ready,
         on_metrics=on_metrics,
         progress=progress,
-        rows=data.rows,
+        rows=rows,
         initial=model.state_dict(),
     )
+
+
+def with_masks(rows: ChatRows, model: LanguageModel) -> ChatRows:
+    """Return rows with the masks of the model's own rows, if it has some.
+
+    A chat's ids are then legal as in generated text: in training, too, nothing is spent on ids that are never drawn.
+    """
+    own = model.rows(rows.codec)
+    return dataclasses.replace(rows, canonical=own.canonical) if isinstance(own, CanonicalRows) else rows
 
 
 @torch.no_grad()
@@ -196,7 +207,7 @@ def check_chats_apart(model: LanguageModel, rows: ChatRows) -> None:
         raise DataError(
             f"a context of {rows.context_length} tokens is too short for chats; use a model with a longer one"
         )
-    batch = rows.stack([joined([first, one]) for first in (one, other)])
+    batch = rows.stack([rows.joined([first, one]) for first in (one, other)])
     check_apart(model, batch, num_first, "chats")
 
 

@@ -147,10 +147,23 @@ def test_bad_tables_are_refused() -> None:
         CompiledWindows([b"a", b"b"], [3, 512], bits=9)
     with pytest.raises(ConfigError, match="bits is 17"):
         CompiledWindows.of_model(MODELS["counts"], 17)
-    with pytest.raises(DataError, match="takes more than a window"):
+    with pytest.raises(DataError, match=r"takes more than a window of .* bits; compile windows of more bits"):
         CompiledWindows([b"a"], [0]).encode(b"ab")
     with pytest.raises(DataError, match="weights of shape"):
         CompiledWindows.of_model(lambda contexts: np.ones((1, 3)))
+
+
+def test_bytes_that_take_more_than_a_window_are_known() -> None:
+    """A confident model leaves most bytes no window of a few bits; as many bits as the precision hold any."""
+    few, enough = compiled("to be", 9, 12, 255), compiled("to be", 12, 12, 255)
+    assert enough.missing_symbols == b""
+    assert len(few.missing_symbols) > 100
+    for symbol in range(256):
+        if symbol in few.missing_symbols:
+            with pytest.raises(DataError, match=rf"symbol {symbol} .*; compile windows of more bits \(12 hold any"):
+                few.encode(bytes([symbol]))
+        else:
+            assert len(few.encode(bytes([symbol]))) == 1
 
 
 def test_a_compiled_codec_keeps_what_it_loses(tmp_path: Path) -> None:
@@ -260,6 +273,23 @@ def test_the_whole_way_by_commands(tmp_path: Path) -> None:
     book = load_codec(tmp_path / "book.json")
     assert isinstance(book, EqualInfoCodec)
     assert book.codebook == Codebook.from_model(NextByteWeights(m1.model), bits=9)
+
+
+def test_codebook_warns_of_bytes_without_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    sizes = ["--layers", 1, "--heads", 1, "--width", 8, "--context", 16, "--batch-size", 2, "--device", "cpu"]
+    fastcompress("train", "--corpus", tmp_path / "text.txt", *sizes, "--codec", "byte", "--steps", 1,
+                 "--run-dir", tmp_path / "m1")  # fmt: skip
+    table = compiled("to be", 9, 12, 255)
+    monkeypatch.setattr(CompiledWindows, "of_model", lambda model, bits: table)
+    made = ["codebook", tmp_path / "m1", "-o", tmp_path / "paper.json", "--bits", 9, "--paper", "--device", "cpu"]
+    output = fastcompress(*made)
+    assert f"warning: {len(table.missing_symbols)} of 256 bytes, such as '!' " in output
+    assert "texts with one of them cannot be encoded; use --bits 12, which has room for every byte" in output
+    *_, last = fastcompress(*made, "--force", "--json").splitlines()
+    assert json.loads(last)["num_missing_bytes"] == len(table.missing_symbols)
+    table = compiled("to be", 12, 12, 255)
+    assert "warning" not in fastcompress(*made, "--force")
 
 
 def test_neural_frequencies_are_those_of_a_table() -> None:

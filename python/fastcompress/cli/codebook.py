@@ -52,6 +52,7 @@ def codebook(
         raise click.UsageError(f"--token-bits {token_bits} goes with --bits 16; leave one of them out")
     run = load_run(Path(run_directory), which="last" if which == "last" else "best", device=device)
     codec = _compile(run, bits, int(token_bits) if token_bits else None, paper=paper)
+    missing = codec.windows.missing_symbols if paper else b""
     with replacing(output, overwrite=overwrite) as temporary:
         save_codec(codec, temporary)
     strings = codec.windows.table if paper else codec.codebook.strings
@@ -63,12 +64,25 @@ def codebook(
         "num_strings": len(strings),
         "making_flops": codec.auxiliary.making_flops,
         "flops_per_byte": codec.auxiliary.flops_per_byte,
+        **({"num_missing_bytes": len(missing)} if paper else {}),
     }
+    if missing:
+        click.echo(f"warning: {_what_is_missing(missing, codec.windows)}", err=True)
     text = (
         f"{output}: {codec.name} of {count(len(strings), 'string')}, for {result['making_flops']:.3g} FLOPs of "
         f"training and compiling; use it as --codec {output}"
     )
     show_result(result, text, as_json)
+
+
+def _what_is_missing(missing: bytes, windows: Any) -> str:
+    """Return which bytes cannot be encoded, and what to do, as a sentence."""
+    examples = [repr(chr(byte)) for byte in missing if chr(byte).isascii() and chr(byte).isprintable()][:5]
+    return (
+        f"{len(missing)} of 256 bytes{', such as ' + ' '.join(examples) + ',' if examples else ''} take more than a "
+        f"window of {windows.bits} bits, and texts with one of them cannot be encoded; use --bits {windows.precision}, "
+        "which has room for every byte, or a RUN that predicts better"
+    )
 
 
 def _compile(run: Run, bits: int, token_bits: int | None, *, paper: bool) -> Any:

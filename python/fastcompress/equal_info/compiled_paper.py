@@ -110,6 +110,14 @@ class CompiledWindows(PaperWindows):
             digest.update(len(string).to_bytes(1, "little") + string + code.to_bytes(2, "little"))
         return digest.hexdigest()
 
+    @cached_property
+    def missing_symbols(self) -> bytes:
+        """The symbols that take more than a window, so that no text with one of them can be encoded.
+
+        Windows of at least `precision` bits have none.
+        """
+        return bytes(symbol for symbol in range(self.num_symbols) if bytes([symbol]) not in self.table)
+
     def encode(self, symbols: bytes) -> list[tuple[int, int]]:
         """See `PaperWindows.encode`."""
         windows = []
@@ -120,7 +128,9 @@ class CompiledWindows(PaperWindows):
                 end += 1
             if end == begin:
                 raise DataError(
-                    f"symbol {symbols[begin]} at position {begin} takes more than a window of {self.bits} bits"
+                    f"symbol {symbols[begin]} at position {begin} takes more than a window of {self.bits} bits; "
+                    f"compile windows of more bits ({self.precision} hold any symbol), or use a model that gives each "
+                    "symbol a higher frequency"
                 )
             windows.append((self.table[symbols[begin:end]], end - begin))
             begin = end

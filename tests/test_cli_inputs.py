@@ -243,6 +243,35 @@ def test_tokenizers_learn_from_text_only(folder: Path) -> None:
     assert "UTF-16" in error_of(*command_line("train-tokenizer", folder / "utf16.txt", folder / "out2"))
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (bytes(300) + b"word " * 40, "NUL characters); remove the NUL characters (tr -d '\\000'), convert it to UTF-8"),
+        (b"\x80\xfe\xff" * 50, "not UTF-8); convert it to UTF-8 (iconv), or use --codec byte"),
+        (b"\0\xff words of text" * 9, "NUL characters or not UTF-8); convert it to UTF-8 (iconv), or"),
+    ],
+)
+def test_what_is_said_of_a_file_is_what_is_counted(data: bytes, message: str, inside: Path) -> None:
+    (inside / "data.txt").write_bytes(data)
+    for codec in ("bpe-260", "byte-entropy", "equal-info-9"):
+        said = error_of("encode", "data.txt", "--codec", codec, "-o", "-")
+        assert f"data.txt: does not look like text (more than a tenth of it is {message}" in said
+
+
+@pytest.mark.parametrize("codec", ["bpe-260", "byte-entropy", "equal-info-9"])
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_rows_are_text_whatever_characters_they_hold(kind: str, codec: str, inside: Path) -> None:
+    """A JSON string with NUL, and text that was decoded with U+FFFD for some bytes, are as good as any other row."""
+    texts = ["\0" * 300 + "word " * 40] if kind == "jsonl" else ["\ufffd" * 300]
+    texts += [f"hello world {number} again and again" for number in range(40)]
+    rows = [json.dumps({"text": text}) for text in texts] if kind == "jsonl" else ["text", *texts]
+    (inside / f"rows.{kind}").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    run("encode", "--corpus", f"rows.{kind}", "--codec", codec, "-o", "shards")
+    run("encode", f"rows.{kind}", "--codec", codec, "-o", "shards2")
+    (inside / f"one.{kind}").write_text("\n".join(rows[: 1 + (kind == "csv")]) + "\n", encoding="utf-8")
+    run("encode", "--corpus", f"one.{kind}", "--codec", codec, "-o", "shards3")  # of one row, which is cut
+
+
 def test_an_input_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() == 0:  # root reads everything: refuse in its place
         import builtins

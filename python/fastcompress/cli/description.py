@@ -191,7 +191,7 @@ def _text(path: Path) -> Iterator[tuple[str, Any]]:
         reader = choose_reader(str(path), start, "text")
         line = file.readline() if reader is JSON_LINES else b""
     if reader.is_text and (reason := why_not_text(start)):
-        raise DataError(f"{path}: {reason}, and is no other known kind of file; name another file")
+        raise DataError(f"{path}: {reason[0]}, and is no other known kind of file; name another file")
     yield "kind", reader.kind.removeprefix("a ").removeprefix("an ")
     if isinstance(row := parse_json(line), dict):
         yield "keys", list(row)

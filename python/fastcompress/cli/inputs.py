@@ -253,13 +253,17 @@ def is_learned_spec(spec: str) -> bool:
 
 
 def learnable(documents: Iterable[Document], remedy: str) -> Iterator[Document]:
-    """Yield documents to learn from. Raises DataError, with the remedy, for one that does not look like text."""
+    """Yield documents to learn from. Raises DataError, with the remedy, for a file that does not look like text.
+
+    Rows of tables and of JSON lines are text already, whatever characters they hold.
+    """
     from fastcompress.data.text_files import why_not_text
     from fastcompress.errors import DataError
 
     for document in documents:
-        if reason := why_not_text(document.data):
-            raise DataError(f"{document.id}: {reason}; convert it to UTF-8 (iconv), or {remedy}")
+        if not document.is_row and (found := why_not_text(document.data)):
+            reason, conversion = found
+            raise DataError(f"{document.id}: {reason}; {conversion}, or {remedy}")
         yield document
 
 

@@ -277,7 +277,11 @@ def _cut_single(name: str, document: Document) -> tuple[Document, Document]:
         raise DataError(f"{name}: holds 1 byte, too little to keep some for validation; give more text")
     position = max(1, len(data) * 9 // 10)
     cut = _character_boundary(data, position) or position
-    return Document(f"{document.id}#train", data[:cut]), Document(f"{document.id}#validation", data[cut:])
+    parts = {"train": data[:cut], "validation": data[cut:]}
+    train, validation = (
+        Document(f"{document.id}#{split}", part, is_row=document.is_row) for split, part in parts.items()
+    )
+    return train, validation
 
 
 def _character_boundary(data: bytes, position: int) -> int:

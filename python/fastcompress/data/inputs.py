@@ -140,7 +140,8 @@ class DocumentReader:
                     self._skip(DataError(f"{source}: {reader.row} {row.number} {row.problem}"), source, index)
                 else:
                     row_id = row.id or (file.id if row.number is None else f"{name}:{row.number}")
-                    yield Document(row_id, row.text, source=source, index=index)
+                    is_row = row.number is not None
+                    yield Document(row_id, row.text, source=source, index=index, is_row=is_row)
                 index += 1
         except (DataError, FormatError) as error:
             if self.on_error == "fail":

@@ -17,6 +17,7 @@ _DECOMPRESS = "decompress it (only .gz, .bz2, .xz, .zst and .fcz are read as the
 _TABLE = "write its text as JSON lines (.jsonl)"
 _SOURCE = "name the text it was made of"
 _NO_TEXT = "name text"
+_CONVERT = "convert it to UTF-8 (iconv)"
 
 # Names of files that would be nonsense as text, and what to do with them.
 _FOREIGN_SUFFIXES = {
@@ -79,12 +80,22 @@ def check_named_json(name: str, start: bytes) -> None:
         )
 
 
-def why_not_text(data: bytes) -> str | None:
-    """Return why `data` is probably not text to learn from, as a clause such as "is UTF-16"; None if it may be."""
+def why_not_text(data: bytes) -> tuple[str, str] | None:
+    """Return why `data` is probably not text to learn from; None if it may be.
+
+    Counts NUL characters, which are valid UTF-8 but hardly occur in files of text, and bytes that are not UTF-8.
+
+    Returns:
+        The reason, a clause such as "begins like UTF-16 text", and what to do if it should be text.
+    """
     sample = data[:_SAMPLE_BYTES]
-    num_bad = sample.count(0) + sample.decode("utf-8", "replace").count("\ufffd")
-    if num_bad * 10 <= len(sample):
+    num_replaced = sample.count(b"\xef\xbf\xbd")  # U+FFFD that the text itself has
+    num_nul, num_invalid = sample.count(0), sample.decode("utf-8", "replace").count("\ufffd") - num_replaced
+    if (num_nul + num_invalid) * 10 <= len(sample):
         return None
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "begins like UTF-16 text"
-    return "does not look like text (more than a tenth of it is not UTF-8)"
+        return "begins like UTF-16 text", _CONVERT
+    kinds = {"NUL characters": num_nul, "not UTF-8": num_invalid}
+    what = " or ".join(kind for kind, number in kinds.items() if number)
+    remedy = f"remove the NUL characters (tr -d '\\000'), {_CONVERT}" if num_nul > num_invalid else _CONVERT
+    return f"does not look like text (more than a tenth of it is {what})", remedy

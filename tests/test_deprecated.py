@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 import types
 
@@ -38,6 +40,16 @@ def test_names_of_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AttributeError, match="module 'sample' has no attribute 'other'"):
         _ = module.other
     assert "old" not in dir(module)
+
+
+@pytest.mark.parametrize("module", ["archive", "data.chat", "data.shards", "models.blocks", "training.loop"], ids=str)
+def test_old_names_of_the_package_lead_somewhere(module: str) -> None:
+    owner = importlib.import_module(f"fastcompress.{module}")
+    renamed = inspect.getclosurevars(owner.__getattr__).nonlocals["renamed"]
+    assert renamed
+    for name in renamed:
+        with pytest.warns(DeprecationWarning, match=f"{name} is deprecated"):
+            assert getattr(owner, name) is not None
 
 
 def test_attributes_of_a_class() -> None:

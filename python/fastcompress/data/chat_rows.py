@@ -96,7 +96,7 @@ class ChatRows:
 
     def joined(self, chats: Sequence[SpelledChat]) -> Row:
         """Concatenate chats to the columns of one row."""
-        row = packing.joined([chat.ids for chat in chats], [chat.weight for chat in chats])
+        row = joined(chats)
         if self.canonical is not None:
             states = [self.canonical.states_of(chat.ids[1:])[:-1] for chat in chats]  # before each target
             row[LEGAL] = self.canonical.legal_rows(np.concatenate(states))
@@ -125,6 +125,11 @@ class ChatRows:
     def num_bytes(self, document: bytes) -> int:
         """Return the number of bytes in the answers of a chat."""
         return answer_bytes(parse_chat(document))
+
+
+def joined(chats: Sequence[SpelledChat]) -> Row:
+    """Concatenate chats to the columns of one row, without masks."""
+    return packing.joined([chat.ids for chat in chats], [chat.weight for chat in chats])
 
 
 class PackedChats:

@@ -22,6 +22,8 @@ from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.evaluation.generate import generate
 from fastcompress.models.allocation import memory_errors
 from fastcompress.models.gpt import GPT, GPTConfig
+from fastcompress.models.kinds import make_model_config
+from fastcompress.models.protocol import ModelConfig
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.training import memory
 from fastcompress.training.config import MachineConfig, TrainConfig
@@ -44,34 +46,35 @@ from pathlib import Path
 import torch
 from fastcompress.codec import ByteCodec
 from fastcompress.data.shards import TokenDataset
-from fastcompress.models.gpt import GPTConfig
 from fastcompress.training.config import MachineConfig, TrainConfig
 from fastcompress.training.device import kernels_of
 from fastcompress.training.train import train
+from tests.test_memory import config_of
 
 torch.set_num_threads(1)
 
-def peak(vocab_size, preset, model, training):
-    ByteCodec.vocab_size = vocab_size - 1  # as a codec of so many ids, of which the text uses few
+def peak(preset, model, training):
+    ByteCodec.vocab_size = model["vocab_size"] - 1  # as a codec of so many ids, of which the text uses few
     data = TokenDataset.from_documents([b"some text to train on, and more " * 300], ByteCodec())
     config = TrainConfig(**{"device": "cpu", "steps": 2, "num_evals": 1, "eval_bytes": 512, **training})
-    model = getattr(GPTConfig, preset)(vocab_size=vocab_size, **model)
-    train(model, ByteCodec(), data, [b"held out " * 500], config, Path(tempfile.mkdtemp(), "run"), progress=False)
+    directory = Path(tempfile.mkdtemp(), "run")
+    train(config_of(preset, model), ByteCodec(), data, [b"held out " * 500], config, directory, progress=False)
     # Not getrusage(): its peak is inherited from the process that started this one.
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
 
 def small(preset):
-    return peak(257, preset, dict(num_layers=1, num_heads=1, width=16, context_length=16), dict(batch_size=2))
+    shape = dict(vocab_size=257, num_layers=1, num_heads=1, width=16, context_length=16)
+    return peak(preset, shape, dict(batch_size=2))
 
 small("modern")  # what torch imports when it is needed first
 for preset, model, training in json.loads(sys.argv[1]):
     if os.fork() == 0:
         before = small(preset)
-        print(peak(model.pop("vocab_size"), preset, model, training) - before, flush=True)
+        print(peak(preset, model, training) - before, flush=True)
         os._exit(0)
     assert os.wait()[1] == 0
 """
-CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
     "weights": ("modern", {"vocab_size": 257, "num_layers": 2, "num_heads": 4, "width": 352, "context_length": 32},
                 {"batch_size": 2, "eval_batch_size": 2}),
     "activations": ("modern", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256},
@@ -82,16 +85,28 @@ CASES: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
                 {"batch_size": 16}),
     "logits": ("modern", {"vocab_size": 60_000, "num_layers": 1, "num_heads": 2, "width": 32, "context_length": 64},
                {"batch_size": 16, "eval_batch_size": 2}),
+    "patches": ("byte-latent", {"vocab_size": 257, "num_layers": 4, "num_heads": 4, "width": 128, "context_length": 256,
+                                "dropout": 0.1}, {"batch_size": 16, "eval_batch_size": 2}),
     "tables": ("modern", {"vocab_size": 100_000, "num_layers": 1, "num_heads": 2, "width": 64, "context_length": 16},
                {"batch_size": 1, "eval_batch_size": 1, "eval_bytes": 512}),
 }  # fmt: skip
+
+
+def config_of(preset: str, model: dict[str, Any]) -> ModelConfig:
+    """The configuration of a preset, or of another kind of model over bytes."""
+    if preset in PRESETS:
+        return PRESETS[preset](**model)
+    local = {"local_width": model["width"] // 2, "local_heads": 1}
+    settings = {name: value for name, value in model.items() if name != "vocab_size"}
+    return make_model_config({"kind": preset, **local, **settings}, ByteCodec())
 
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, int]:
     """The bytes that each case takes beyond a small run."""
     command = [sys.executable, "-c", MEASURE, json.dumps(list(CASES.values()))]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    root = Path(__file__).parent.parent
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root).stdout
     return dict(zip(CASES, map(int, output.split()), strict=True))
 
 
@@ -100,7 +115,7 @@ def measured() -> dict[str, int]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str, measured: dict[str, int]) -> None:
     preset, model, training = CASES[name]
-    estimate = memory.estimate_memory(PRESETS[preset](**model), TrainConfig(steps=2, **training))  # type: ignore[arg-type]
+    estimate = memory.estimate_memory(config_of(preset, model), TrainConfig(steps=2, **training))  # type: ignore[arg-type]
     assert estimate.total / FACTOR <= measured[name] <= estimate.total * FACTOR
 
 

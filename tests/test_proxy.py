@@ -157,6 +157,10 @@ def test_bad_settings_are_refused() -> None:
         ProxyCodec(CODEC)
     with pytest.raises(ConfigError, match=r"raw_share is 1\.5; it must be 0 to 1"):
         ProxyCodec(ByteCodec(), 1.5)
+    with pytest.raises(TypeError, match=r"compressed is None .*; it must be a codec"):
+        ProxyCodec(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"raw_share is 'x'.*; it must be a number"):
+        ProxyCodec(ByteCodec(), "x")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="piece_bytes is 0"):
         ProxyCodec(ByteCodec(), piece_bytes=0)
     with pytest.raises(ConfigError, match="no exact mask"):

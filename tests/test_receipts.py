@@ -102,6 +102,13 @@ def test_codecs_whose_ids_need_not_decode_as_they_come(codec: Codec, lanes: int)
     assert read_receipt(model, codec, made.blob, name="a") == DOCUMENTS
 
 
+def test_a_codec_that_does_not_say_that_it_is_not_incremental(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ArithmeticCodec, "is_incremental", True)
+    codec = ArithmeticCodec(MIXER, 8)
+    with pytest.raises(DataError, match=r"document 0 ends after .* symbols: .* must set is_incremental = False"):
+        make_receipt(make(codec, SMALL), codec, [b"to be or not to be"], name="a")
+
+
 @pytest.mark.parametrize("codec", NOT_INCREMENTAL, ids=str)
 @pytest.mark.parametrize("prompt", [b"", b"to be"])
 def test_no_text_is_generated_by_codecs_that_are_not_incremental(codec: Codec, prompt: bytes) -> None:
@@ -220,3 +227,5 @@ def test_the_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["receipt", run, "--device", "cpu"])
     assert result.exit_code != 0
     assert "give one of --data and --read" in str(result.output) + str(result.exception)
+    result = CliRunner().invoke(main, ["receipt", run, "--read", kept, "-o", str(tmp_path / "x"), "--device", "cpu"])
+    assert "-o keeps a receipt that is made" in str(result.output) + str(result.exception)

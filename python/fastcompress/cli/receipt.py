@@ -59,6 +59,8 @@ def receipt(
 
     if (data is None) == (receipt_file is None):
         raise ConfigError("give one of --data and --read")
+    if receipt_file is not None and output is not None:
+        raise ConfigError("-o keeps a receipt that is made; with --read, send the documents to a file: > FILE")
     if output is not None:
         check_output(output, overwrite)
         for file in find_files(data) if data is not None else ():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer
+from fastcompress._arguments import as_integer, shown
 from fastcompress.codec.files import CodecKind, codec_from_json, codec_to_json, register_codec
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError
@@ -48,10 +48,15 @@ class ProxyCodec(CodecBase):
             piece_bytes: The bytes of a piece, at least 1; the last one of a document is shorter.
 
         Raises:
+            TypeError: An argument is of a wrong type.
             ConfigError: A setting is out of range.
         """
+        if not isinstance(compressed, Codec):
+            raise TypeError(f"compressed is {shown(compressed)}; it must be a codec")
         if isinstance(compressed, ProxyCodec):
             raise ConfigError(f"{compressed.name} has bytes and marks already; use it as it is")
+        if not isinstance(raw_share, (int, float)):
+            raise TypeError(f"raw_share is {shown(raw_share)}; it must be a number from 0 to 1")
         if not 0 <= raw_share <= 1:
             raise ConfigError(f"raw_share is {raw_share}; it must be 0 to 1")
         self.compressed, self.raw_share = compressed, float(raw_share)

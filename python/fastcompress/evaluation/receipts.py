@@ -113,7 +113,8 @@ def make_receipt(
     Raises:
         TypeError: ``lanes`` or ``stride`` is not an integer.
         ConfigError: The model or codec cannot write the documents exactly, or a setting is out of range.
-        DataError: There is no byte, or what was decoded differs: then this model does not compute the same twice.
+        DataError: There is no byte, a document does not decode id by id, or what was decoded differs: then this model
+            does not compute the same twice.
     """
     if not codec.lossless:
         raise ConfigError(f"codec is {codec.name}, which loses bytes; a receipt needs one that is lossless")
@@ -252,6 +253,12 @@ def _encode(stepper: Stepper, documents: Sequence[bytes], progress: Progress | N
             encoder.encode_weights([symbols[lane][step] for lane in open_lanes], rows[open_lanes], PRECISION)
             # A lane that is done repeats its last symbol, and one without a document takes the first: both sides alike.
             stepper.push([(own[min(step, len(own) - 1)] if own else 0) for own in symbols])
+            for lane in open_lanes:
+                if stepper.done[lane] and step + 1 < len(symbols[lane]):
+                    raise DataError(
+                        f"document {begin + lane} ends after {step + 1} of its {len(symbols[lane])} symbols: its ids "
+                        "do not decode as they come; a codec like this must set is_incremental = False"
+                    )
         if progress is not None:
             progress(begin + len(part), len(documents))
     return encoder.finish()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,14 +231,17 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
         ByteLatentConfig(patcher="entropy", threshold=1.0).build().patcher  # noqa: B018
     with pytest.raises(ConfigError, match="patcher is 'space'; it must be entropy"):
         calibrate(CODEC, [TEXT], 4.0, patcher="space")
-    for sizes in ({"max_bytes": 0}, {"min_bytes": -1}, {"min_bytes": 2.5}, {"min_bytes": 8, "max_bytes": 4}):
+    sizes: list[dict[str, Any]] = [{"max_bytes": 0}, {"min_bytes": -1}, {"min_bytes": 2.5}]
+    for one in [*sizes, {"min_bytes": 8, "max_bytes": 4}]:
         with pytest.raises(ConfigError, match=r"model\.m(in|ax)_bytes (is|must be) "):
-            calibrate(CODEC, [TEXT], 4.0, **sizes)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="bytes_per_patch is '4'; it must be a number"):
-        calibrate(CODEC, [TEXT], "4")  # type: ignore[arg-type]
-    for sample in (TEXT, ["abc"]):
+            calibrate(CODEC, [TEXT], 4.0, **one)
+    wrong: Any = "4"
+    with pytest.raises(TypeError, match=r"bytes_per_patch is '4'.*; it must be a number"):
+        calibrate(CODEC, [TEXT], wrong)
+    samples: list[Any] = [TEXT, ["abc"]]
+    for sample in samples:
         with pytest.raises(TypeError, match="sample must be a collection of documents"):
-            calibrate(CODEC, sample, 4.0)  # type: ignore[arg-type]
+            calibrate(CODEC, sample, 4.0)
     assert calibrate(CODEC, iter([TEXT]), 4.5) == calibrate(CODEC, [TEXT], 4.5)
     with pytest.raises(ConfigError, match="lacks the empty context"):
         EntropyByteCodec({b"a": 1})

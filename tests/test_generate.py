@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -213,9 +214,6 @@ def test_top_p_stops_where_p_is_reached_exactly(top_p: float, kept: set[int]) ->
         ({"top_p": 0.0}, "top_p"),
         ({"top_p": 1.1}, "top_p"),
         ({"max_tokens": -1}, "max_tokens"),
-        ({"max_tokens": 2.5}, "max_tokens"),
-        ({"temperature": "1"}, "temperature"),
-        ({"top_k": 1.5}, "top_k"),
         ({"seed": 1 << 70}, "seed"),
         ({"stop": "ab"}, "stop is 'ab'; it must be a list"),
     ],
@@ -223,8 +221,28 @@ def test_top_p_stops_where_p_is_reached_exactly(top_p: float, kept: set[int]) ->
 def test_a_bad_setting_is_named_at_once(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         generate(small_gpt(), ByteCodec(), b"", **{"max_tokens": 1, **setting})
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"max_tokens": 2.5}, {"temperature": "1"}, {"temperature": True}, {"top_k": 1.5}, {"seed": 1.5}],
+    ids=str,
+)
+def test_a_setting_of_a_wrong_type_is_named_at_once(setting: dict[str, Any]) -> None:
+    (name,) = setting
+    with pytest.raises(TypeError, match=f"{name} is .*; it must be a"):
+        generate(small_gpt(), ByteCodec(), b"", **{"max_tokens": 1, **setting})
+    prompt: Any = "a"
     with pytest.raises(TypeError, match="a prompt is of type str; it must be bytes"):
-        generate(small_gpt(), ByteCodec(), "a", max_tokens=1)  # type: ignore[arg-type]
+        generate(small_gpt(), ByteCodec(), prompt, max_tokens=1)
+
+
+def test_settings_may_be_numbers_of_numpy() -> None:
+    numbers = {"max_tokens": np.int64(5), "seed": np.uint8(1), "temperature": np.float32(0.5), "top_k": np.int32(3)}
+    plain = {"max_tokens": 5, "seed": 1, "temperature": 0.5, "top_k": 3}
+    model, settings = small_gpt(), [numbers, plain]
+    texts = ["".join(generate(model, ByteCodec(), b"a", **one)) for one in settings]  # type: ignore[arg-type]
+    assert texts[0] == texts[1]
 
 
 def test_another_codecs_model_is_refused() -> None:

@@ -132,8 +132,8 @@ def test_the_command_line_takes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["gpt", "byte-latent", "heat", "lz-blt"])
 def test_flags_are_true_or_false(kind: str) -> None:
     """Not a word for either, which Python would take for true."""
-    config = KINDS[kind]
-    flags = [field.name for field in dataclasses.fields(config) if field.type == "bool"]  # type: ignore[arg-type]
+    config: Any = KINDS[kind]
+    flags = [field.name for field in dataclasses.fields(config) if field.type == "bool"]
     assert flags
     codec: Any = LZ77Codec(alphabet="fields") if kind == "lz-blt" else CODEC
     for flag in flags:

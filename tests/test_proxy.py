@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,10 +158,12 @@ def test_bad_settings_are_refused() -> None:
         ProxyCodec(CODEC)
     with pytest.raises(ConfigError, match=r"raw_share is 1\.5; it must be 0 to 1"):
         ProxyCodec(ByteCodec(), 1.5)
+    wrong: Any = None
+    share: Any = "x"
     with pytest.raises(TypeError, match=r"compressed is None .*; it must be a codec"):
-        ProxyCodec(None)  # type: ignore[arg-type]
+        ProxyCodec(wrong)
     with pytest.raises(TypeError, match=r"raw_share is 'x'.*; it must be a number"):
-        ProxyCodec(ByteCodec(), "x")  # type: ignore[arg-type]
+        ProxyCodec(ByteCodec(), share)
     with pytest.raises(ConfigError, match="piece_bytes is 0"):
         ProxyCodec(ByteCodec(), piece_bytes=0)
     with pytest.raises(ConfigError, match="no exact mask"):

@@ -14,7 +14,7 @@ import pytest
 
 from fastcompress.errors import DataError
 from fastcompress.study import Study, load_report, run_study
-from fastcompress.study.arms import BYTES
+from fastcompress.study.arms import BYTES, codec_arm
 from fastcompress.study.cells import CellError
 from tests.cell_arms import DIES, RAISES
 
@@ -52,6 +52,12 @@ def test_a_cell_that_fails_is_a_row_that_says_so(tmp_path: Path, capfd: pytest.C
     assert "DataError: its codec &lt;cannot&gt; be made" in page
     assert page.count('<td class="result">failed</td>') == 2
     assert "failed: its codec <cannot> be made" in capfd.readouterr().err
+
+
+def test_a_codec_whose_ids_do_not_decode_as_they_come_has_no_sample(tmp_path: Path) -> None:
+    run_study(make_study(tmp_path, codec_arm("gzip")), tmp_path / "out", device="cpu", progress=False, isolate=False)
+    (arm,) = load_report(tmp_path / "out" / "report.json")["arms"]
+    assert (arm["name"], arm["sample"]) == ("gzip", "Line ")
 
 
 def test_a_study_without_any_result_raises_what_its_first_cell_did(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ namespace {
 
 using bpe::TokenId;
 
-// A text of so many bytes is encoded in a microsecond or two, and in some ten at worst: others can wait so long for the
+// A text of so many bytes is encoded in a microsecond or two, and in some fifty at worst: others can wait so long for the
 // GIL, which takes time to release and to get again.
 constexpr size_t kFewBytes = 1024;
 // So many ids are copied in less time than it takes to make an object that owns them.
@@ -119,8 +119,8 @@ bpe::TokenBuffer encode_text(Tokenizer& tokenizer, py::handle text, const py::by
     return encode_bytes(tokenizer, view.bytes(), allowed, num_threads);
 }
 
-// The functions for the usual call follow: few arguments, and a TypeError for each that is not of the usual types, at which
-// BPE looks more closely.
+// The functions for the usual call follow: few arguments, and a TypeError for each that is not of the usual types, at
+// which BPE looks more closely.
 
 // Returns a number of threads that is None, or an int from 1 to 65535.
 std::optional<size_t> usual_num_threads(py::handle given) {

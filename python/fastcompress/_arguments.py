@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, SupportsIndex, TypeVar
+from typing import Any, NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -52,6 +52,13 @@ def as_integer(value: SupportsIndex, name: str, least: int, most: int, *, or_non
         bound = f"at least {least}" if number < least and most >= 1 << 60 else f"{least} to {most}"
         raise ConfigError(f"{name} is {number}; it must be {bound}{remedy}")
     return number
+
+
+def as_number(value: SupportsFloat, name: str, wanted: str = "a number") -> float:
+    """Return a number of any type, such as NumPy's, but not a bool, as a float. Raises TypeError for another type."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is {shown(value)}; it must be {wanted}")
+    return float(value)
 
 
 def as_instance(value: _Value, kind: type[_Value], name: str) -> _Value:

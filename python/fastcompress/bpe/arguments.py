@@ -8,7 +8,7 @@ from typing import NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer, as_num_threads, shown
+from fastcompress._arguments import as_integer, as_num_threads, as_number, shown
 from fastcompress.errors import ConfigError, TokenRangeError
 from fastcompress.formats.rank_file import MAX_IDS
 
@@ -138,11 +138,10 @@ def check_dtype(dtype: npt.DTypeLike, vocab_size: int) -> None:
 
 def as_dropout(dropout: float) -> float:
     """Return a probability as a float. Raises TypeError if it is not a number, ConfigError if it is out of range."""
-    if isinstance(dropout, bool | np.bool_ | str | bytes) or not hasattr(dropout, "__float__"):
-        raise TypeError(f"dropout is {shown(dropout)}; it must be a number from 0 to 1")
-    if not 0 <= float(dropout) <= 1:
+    number = as_number(dropout, "dropout", "a number from 0 to 1")
+    if not 0 <= number <= 1:
         raise ConfigError(f"dropout is {dropout}; it must be 0 to 1")
-    return float(dropout)
+    return number
 
 
 def as_id_array(tokens: Tokens, name: str = "tokens") -> npt.NDArray[np.uint32] | Sequence[SupportsIndex]:

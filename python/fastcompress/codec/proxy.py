@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcompress._arguments import as_integer, shown
+from fastcompress._arguments import as_integer, as_number, shown
 from fastcompress.codec.files import CodecKind, codec_from_json, codec_to_json, register_codec
 from fastcompress.codec.protocol import Codec, CodecBase, Text, as_bytes, validate_ids
 from fastcompress.errors import ConfigError
@@ -55,11 +55,9 @@ class ProxyCodec(CodecBase):
             raise TypeError(f"compressed is {shown(compressed)}; it must be a codec")
         if isinstance(compressed, ProxyCodec):
             raise ConfigError(f"{compressed.name} has bytes and marks already; use it as it is")
-        if not isinstance(raw_share, (int, float)):
-            raise TypeError(f"raw_share is {shown(raw_share)}; it must be a number from 0 to 1")
-        if not 0 <= raw_share <= 1:
+        self.compressed, self.raw_share = compressed, as_number(raw_share, "raw_share", "a number from 0 to 1")
+        if not 0 <= self.raw_share <= 1:
             raise ConfigError(f"raw_share is {raw_share}; it must be 0 to 1")
-        self.compressed, self.raw_share = compressed, float(raw_share)
         self.piece_bytes = as_integer(piece_bytes, "piece_bytes", 1, 1 << 40)
         self.first_byte = compressed.vocab_size
         self.compressed_mark, self.bytes_mark = self.first_byte + 256, self.first_byte + 257

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fastcompress._arguments import as_number
 from fastcompress.codec import ByteCodec, EntropyByteCodec
 from fastcompress.data.patches import ENTROPY_PATCHERS, EntropyPatcher, check_patch_sizes, make_patcher, patch_ends
 from fastcompress.equal_info.models import ENTROPY_BITS
@@ -41,15 +42,14 @@ def calibrate(
 
     Raises:
         ConfigError: No threshold gives that size, or a size is none.
-        TypeError: The sample is not a collection of bytes.
+        TypeError: The sample is not a collection of bytes, or a size not a number.
         DataError: The sample is too short for a patch.
 
     Deterministic. Takes about 0.5 s per MB.
     """
     if patcher not in ENTROPY_PATCHERS:
         raise ConfigError(f"patcher is {patcher!r}; it must be {' or '.join(ENTROPY_PATCHERS)}")
-    if isinstance(bytes_per_patch, bool) or not isinstance(bytes_per_patch, (int, float)):
-        raise ConfigError(f"bytes_per_patch is {bytes_per_patch!r}; it must be a number")
+    bytes_per_patch = as_number(bytes_per_patch, "bytes_per_patch")
     check_patch_sizes("bytes", min_bytes, max_bytes)
     documents = list(sample)
     if not all(isinstance(document, bytes) for document in documents):

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from fastcompress._arguments import as_integer, as_number
 from fastcompress.codec import Codec
 from fastcompress.errors import ConfigError
 from fastcompress.models.protocol import LanguageModel, Stepper
-from fastcompress.models.settings import is_number
 from fastcompress.models.tokens import check_incremental
 
 
@@ -49,8 +49,8 @@ def generate(
     position, and every half context a pass over as many.
 
     Raises:
-        ConfigError: A setting out of range (at once, not at the first ``next()``), or a codec whose ids cannot be
-            decoded as they come.
+        TypeError: A setting or a prompt of a wrong type (at once, not at the first ``next()``).
+        ConfigError: A setting out of range, or a codec whose ids cannot be decoded as they come.
         DataError: The codec cannot spell the prompt.
         MismatchError: The model's vocabulary is not the codec's.
     """
@@ -80,8 +80,8 @@ def generate_batch(
             rounding in the model.
         model, codec, max_tokens, temperature, top_k, top_p, stop, seed: As for ``generate``, which raises the same.
     """
-    if not isinstance(max_tokens, int) or max_tokens < 0:
-        raise ConfigError(f"max_tokens is {max_tokens!r}; it must be a whole number of at least 0")
+    max_tokens = as_integer(max_tokens, "max_tokens", 0, 1 << 62)
+    seed = as_integer(seed, "seed", 0, (1 << 63) - len(prompts))
     if isinstance(stop, str) or any(not isinstance(text, str) or not text for text in stop):
         raise ConfigError(f"stop is {stop!r}; it must be a list of strings that are not empty")
     for prompt in prompts:
@@ -106,19 +106,18 @@ class Sampler:
     def __init__(
         self, *, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None, seed: int = 0
     ) -> None:
-        """Take settings as ``generate`` describes them. Raises ConfigError for one that is out of range."""
-        if not is_number(temperature) or not temperature >= 0.0:
-            raise ConfigError(f"temperature is {temperature!r}; it must be 0 (greedy) or more")
-        if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
-            raise ConfigError(
-                f"top_k is {top_k!r}; it must be a whole number of at least 1; leave it out to draw among all tokens"
-            )
-        if top_p is not None and (not is_number(top_p) or not 0.0 < top_p <= 1.0):
-            raise ConfigError(f"top_p is {top_p!r}; it must be in (0, 1]")
-        if not isinstance(seed, int) or not 0 <= seed < 1 << 63:
-            raise ConfigError(f"seed is {seed!r}; it must be a whole number in [0, 2**63)")
-        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
-        self.random = torch.Generator().manual_seed(seed)
+        """Take settings as ``generate`` describes them.
+
+        Raises TypeError or ConfigError for one of a wrong type or out of range.
+        """
+        self.temperature = as_number(temperature, "temperature")
+        if not self.temperature >= 0.0:
+            raise ConfigError(f"temperature is {temperature}; it must be 0 (greedy) or more")
+        self.top_k = None if top_k is None else as_integer(top_k, "top_k", 1, 1 << 62)
+        self.top_p = None if top_p is None else as_number(top_p, "top_p")
+        if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
+            raise ConfigError(f"top_p is {top_p}; it must be in (0, 1]")
+        self.random = torch.Generator().manual_seed(as_integer(seed, "seed", 0, (1 << 63) - 1))
 
     def draw(self, logits: Tensor) -> int:
         """Draw one id from ``logits float[V]``; equal logits rank by id, lowest first."""

@@ -27,6 +27,7 @@ import torch
 from fastcompress._arguments import as_integer
 from fastcompress.arithmetic import Decoder, Encoder
 from fastcompress.codec import Codec
+from fastcompress.codec.files import parse_json
 from fastcompress.errors import ConfigError, DataError, FormatError, MismatchError
 from fastcompress.evaluation.bits_per_byte import evaluate
 from fastcompress.models.protocol import LanguageModel, Stepper, device_of
@@ -177,10 +178,7 @@ def _parse(blob: bytes) -> tuple[Header, bytes]:
     if not blob.startswith(MAGIC):
         raise FormatError("not a receipt; make one with fastcompress receipt")
     line, separator, code = blob[len(MAGIC) :].partition(b"\n")
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):  # the latter for thousands of nested brackets
-        fields = None
+    fields = parse_json(line)
     if not separator or not isinstance(fields, dict):
         raise _damaged("its second line is not a JSON object")
     if fields.keys() != _FIELDS.keys():

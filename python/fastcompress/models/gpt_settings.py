@@ -13,8 +13,8 @@ from fastcompress.models.engram import check_tables
 from fastcompress.models.settings import (
     check_choices,
     check_counts,
-    check_dropout,
     check_flags,
+    check_fractions,
     check_positive,
     whole_numbers,
 )
@@ -110,7 +110,7 @@ class GPTSettings:
             raise ConfigError(f"num_heads {self.num_heads} must be a multiple of kv_heads {self.kv_heads}")
         if self.positions == "rope" and self.width // self.num_heads % 2:
             raise ConfigError(f"rope needs an even head size, not width / num_heads = {self.width // self.num_heads}")
-        check_dropout(self.dropout)
+        check_fractions(self, "dropout")
         if not isinstance(self.window_pattern, str) or not self.window_pattern or set(self.window_pattern) - set("SCL"):
             raise ConfigError(f"window_pattern is {self.window_pattern!r}; it must be letters S, C and L, one or more")
         if self.spelled_bytes != 0:

@@ -37,7 +37,7 @@ from fastcompress.models.local_global_decoding import LocalGlobalCache, read_wit
 from fastcompress.models.patch_attention import PatchAttention
 from fastcompress.models.protocol import DEFAULT_KERNELS, Batch, Kernels, LanguageModel, ModelSize
 from fastcompress.models.roles import MemoryTable
-from fastcompress.models.settings import check_counts, check_dropout, check_flags, settings_from_json
+from fastcompress.models.settings import check_counts, check_flags, check_fractions, settings_from_json
 from fastcompress.models.tokens import NextTokenModel
 from fastcompress.models.trunk import Cache, Context, Reach, Trunk, in_stream_type
 
@@ -81,7 +81,7 @@ class LocalGlobalConfig(ABC):
         counts = ("context_length", "width", "num_layers", "num_heads", "encoder_layers", "decoder_layers")
         check_counts(self, *counts, "local_heads", "local_window")
         check_counts(self, "local_width", may_lack=("local_width",))
-        check_dropout(self.dropout)
+        check_fractions(self, "dropout")
         check_flags(self)
         for name, width, heads in (("width", self.width, self.num_heads), ("local_width", self.d, self.local_heads)):
             if width % (2 * heads):

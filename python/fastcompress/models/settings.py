@@ -6,9 +6,12 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from fastcompress.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Settings = TypeVar("Settings")
 Float8Kind = Literal["off", "head", "normed", "all"]  # of a model's kernels and of a machine's settings
@@ -77,18 +80,20 @@ def check_positive(settings: object, *names: str, may_lack: tuple[str, ...] = ()
             raise ConfigError(f"{name} must be more than 0 and finite, not {value!r}")
 
 
-def check_flags(settings: object) -> None:
+def check_flags(settings: DataclassInstance) -> None:
     """Check that all settings declared as ``bool`` are true or false. Raises ConfigError."""
-    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+    for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if field.type in (bool, "bool") and not isinstance(value, bool):
             raise ConfigError(f"{field.name} must be true or false, not {value!r}")
 
 
-def check_dropout(value: Any) -> None:
-    """Check that a probability of dropout is one, and below 1. Raises ConfigError."""
-    if not (is_number(value) and 0.0 <= value < 1.0):
-        raise ConfigError(f"dropout must be in [0, 1), not {value!r}")
+def check_fractions(settings: object, *names: str) -> None:
+    """Check that settings are in [0, 1). Raises ConfigError."""
+    for name in names:
+        value = getattr(settings, name)
+        if not (is_number(value) and 0.0 <= value < 1.0):
+            raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
 
 
 def is_number(value: object) -> bool:

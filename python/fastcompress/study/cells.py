@@ -26,6 +26,7 @@ from fastcompress.evaluation.generate import generate
 from fastcompress.models.kinds import make_model_config
 from fastcompress.models.protocol import LanguageModel, ModelConfig
 from fastcompress.models.threads import limited_threads
+from fastcompress.models.tokens import is_incremental
 from fastcompress.study.arms import Arm, Study
 from fastcompress.study.folder import ArmRecord, Settings, arm_settings
 from fastcompress.study.isolation import CellError, run_isolated
@@ -197,7 +198,9 @@ def _describe_curve(training: TrainConfig, model: ModelConfig, held_out: list[by
 
 
 def _sample(study: Study, model: LanguageModel, codec: Codec, tokens: TokenDataset, seed: int) -> str:
-    """Return the prompt and about ``sample_bytes`` bytes of continuation."""
+    """Return the prompt and about ``sample_bytes`` bytes of continuation; none if ids do not decode as they come."""
+    if not is_incremental(codec):
+        return study.prompt
     num_tokens = round(study.sample_bytes * tokens.num_tokens / tokens.num_bytes)
     pieces = generate(model, codec, study.prompt.encode(), max_tokens=num_tokens, temperature=0.8, seed=seed)
     return study.prompt + "".join(pieces)

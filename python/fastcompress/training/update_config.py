@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from fastcompress.errors import ConfigError
-from fastcompress.models.settings import check_choices, check_counts, check_flags, check_positive, is_number
+from fastcompress.models.settings import (
+    check_choices,
+    check_counts,
+    check_flags,
+    check_fractions,
+    check_positive,
+    is_number,
+)
 
 # "warmup_stable_decay" is the old name of "trapezoid".
 ScheduleKind = Literal["trapezoid", "cosine", "constant", "warmup_stable_decay"]
@@ -112,10 +119,7 @@ OptimizerConfig: TypeAlias = AdamWConfig | MuonConfig
 def _check_optimizer(settings: OptimizerConfig, *decays: str) -> None:
     """Check the settings that all optimizers have. Raises ConfigError."""
     check_positive(settings, "learning_rate", "epsilon", "clip_norm", may_lack=("clip_norm",))
-    for name in decays:
-        value = getattr(settings, name)
-        if not (is_number(value) and 0.0 <= value < 1.0):
-            raise ConfigError(f"{name} must be in [0, 1), not {value!r}")
+    check_fractions(settings, *decays)
     _check_decay(settings, "weight_decay")
     check_flags(settings)
 

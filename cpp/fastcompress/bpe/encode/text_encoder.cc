@@ -40,7 +40,7 @@ TextEncoder::TextEncoder(const Vocabulary& vocabulary)
         if (is_sought_always(tokens[i])) without_special_[i] = Treatment::kToken;
         if (tokens[i].flags & kSpecial) only_special_[i] = Treatment::kToken;
     }
-    seeks_no_special_ = std::ranges::count(only_special_, Treatment::kToken) == 0;
+    seeks_special_ = std::ranges::count(only_special_, Treatment::kToken) > 0;
 }
 
 size_t TextEncoder::max_text_bytes() const {

@@ -34,7 +34,7 @@ class TextEncoder {
     };
     std::optional<Occurrence> find(Bytes text, std::span<const Treatment> treatments) const;
     // Whether any special token occurs in a text.
-    bool has_special(Bytes text) const { return !seeks_no_special_ && find(text, only_special_).has_value(); }
+    bool has_special(Bytes text) const { return seeks_special_ && find(text, only_special_).has_value(); }
 
     // Calls on_text(Bytes) for every stretch of ordinary text, as it is to be cut into pretokens (the bytes are valid
     // during the call), and on_token(TokenId) for every added token.
@@ -48,7 +48,7 @@ class TextEncoder {
   private:
     const Vocabulary& vocabulary_;
     bool is_plain_;
-    bool seeks_no_special_;
+    bool seeks_special_;                      // whether there are special tokens
     std::vector<Treatment> without_special_;  // what becomes of each added token if no special one is allowed
     std::vector<Treatment> only_special_;     // special tokens are searched for, others are not
     AddedTokenMatcher raw_;

@@ -6,12 +6,11 @@
 The note trained a Byte-GPT and an LZ-BLT for 5,000 steps on the first 100 kB, reported 2.17 and 0.69 bits per byte of
 what they were trained on, and a ratio of 2.4 to 2.5 bytes per LZ77 token. Here each arm has four layers of width 256 in
 its (global) network, dropout of 0.1 (of what attention and MLPs add; in GPTs also of embeddings and attention weights)
-and 16 rows of 256 symbols a step. Texts: "slice", the first 100 kB, with the 100
-kB after them held out; "full", the first nine tenths, with the last held out. All overfit, so each run is scored twice:
-where its held-out bits per byte are lowest ("best"), and after its last step ("end"), as the note did on training text.
-What LZ-BLT pays for is told by field: the kind alone is the lowest figure that a report could call "on the compressed
-representation". The first seed's best models of the full text continue held-out text; of LZ-BLT's three ways the drift
-of pointers is told, too.
+and 16 rows of 256 symbols a step. Texts: "slice", the first 100 kB, with the 100 kB after them held out; "full", the
+first nine tenths, with the last held out. All overfit, so each run is scored twice: where its held-out bits per byte
+are lowest ("best"), and after its last step ("end"), as the note did on training text. What LZ-BLT pays for is told by
+field: the kind alone is the lowest figure that a report could call "on the compressed representation". The first seed's
+best models of the full text continue held-out text; of LZ-BLT's three ways the drift of pointers is told, too.
 """
 
 from __future__ import annotations

@@ -238,10 +238,15 @@ def test_a_setting_of_a_wrong_type_is_named_at_once(setting: dict[str, Any]) -> 
 
 
 def test_settings_may_be_numbers_of_numpy() -> None:
-    numbers = {"max_tokens": np.int64(5), "seed": np.uint8(1), "temperature": np.float32(0.5), "top_k": np.int32(3)}
-    plain = {"max_tokens": 5, "seed": 1, "temperature": 0.5, "top_k": 3}
-    model, settings = small_gpt(), [numbers, plain]
-    texts = ["".join(generate(model, ByteCodec(), b"a", **one)) for one in settings]  # type: ignore[arg-type]
+    numbers: dict[str, Any] = {
+        "max_tokens": np.int64(5),
+        "seed": np.uint8(1),
+        "temperature": np.float32(0.5),
+        "top_k": np.int32(3),
+    }
+    plain: dict[str, Any] = {"max_tokens": 5, "seed": 1, "temperature": 0.5, "top_k": 3}
+    model = small_gpt()
+    texts = ["".join(generate(model, ByteCodec(), b"a", **settings)) for settings in (numbers, plain)]
     assert texts[0] == texts[1]
 
 

@@ -115,7 +115,7 @@ def measured() -> dict[str, int]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_estimate_is_within_the_stated_factor_of_what_is_measured(name: str, measured: dict[str, int]) -> None:
     preset, model, training = CASES[name]
-    estimate = memory.estimate_memory(config_of(preset, model), TrainConfig(steps=2, **training))  # type: ignore[arg-type]
+    estimate = memory.estimate_memory(config_of(preset, model), TrainConfig(steps=2, **training))
     assert estimate.total / FACTOR <= measured[name] <= estimate.total * FACTOR
 
 

@@ -343,7 +343,8 @@ def test_masks_outlive_finetuning(codec: Codec, canonical: bool, tmp_path: Path)
     chats = run.codec
     assert isinstance(chats, ChatCodec)
     rows = with_masks(ChatRows(chats, 64), run.model)
-    row = rows.training_row(PackedChats(CHATS, rows), 0)  # type: ignore[arg-type]
+    packed: Any = PackedChats(CHATS, rows)
+    row = rows.training_row(packed, 0)
     assert {name: (column.dtype, column.shape) for name, column in row.items()} == rows.columns
     legal = np.unpackbits(row[LEGAL], axis=1, count=chats.vocab_size, bitorder="little")
     counted = row["document"] >= 0
